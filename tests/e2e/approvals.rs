@@ -8,12 +8,12 @@ use lula_gate::approvals::{
 use lula_protocol::approval::ApprovalSubject;
 use lula_protocol::{ApprovalChallenge, Digest, EffectClass};
 
-use crate::lula::World;
+use crate::support::LulaEnv;
 
 const DIFF: &[u8] = b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new \xc3\xa9\n";
 
 struct Asked {
-    world: World,
+    world: LulaEnv,
     desk: LocalApprovalDesk,
     challenge: ApprovalChallenge,
     subject: ApprovalSubject,
@@ -26,7 +26,7 @@ fn now() -> u64 {
 
 /// What the hands do when a rule asks.
 fn asked(terms: &ApprovalTerms) -> Asked {
-    let world = World::new();
+    let world = LulaEnv::new();
     let state = world.home().join(".local/state/lula");
     std::fs::create_dir_all(&state).unwrap();
     let keys = ApprovalKeyring::open(&state).unwrap();
@@ -156,7 +156,7 @@ fn one_person_is_no_quorum_and_no_other_role() {
 
 #[test]
 fn a_question_nobody_asked_is_not_answered() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let id = "apr_00000000000000000000000000";
     world.run(&["approve", id, "--yes"]).exits(2).says("L0502");
     world

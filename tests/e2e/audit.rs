@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use crate::lula::World;
+use crate::support::LulaEnv;
 
-fn log(world: &World) -> PathBuf {
+fn log(world: &LulaEnv) -> PathBuf {
     world.home().join(".local/state/lula/audit/audit.jsonl")
 }
 
-fn with_three_commands() -> World {
-    let world = World::new();
+fn with_three_commands() -> LulaEnv {
+    let world = LulaEnv::new();
     for status in ["0", "3", "7"] {
         let script = format!("exit {status}");
         world
@@ -47,14 +47,14 @@ fn every_command_is_on_record_with_its_status_and_receipt() {
 
 #[test]
 fn a_command_that_cannot_start_is_on_record_too() {
-    let world = World::new();
+    let world = LulaEnv::new();
     world.run(&["exec", "--", "no-such-program"]).exits(127);
     world.run(&["audit", "show"]).exits(0).says("L0302");
 }
 
 #[test]
 fn a_secret_on_the_command_line_is_not_on_record() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let token = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
     world
         .run(&["exec", "--", "true", "--password", "canary-pw", &token])
@@ -112,7 +112,7 @@ fn an_exported_record_is_checked_elsewhere() {
         .exits(0)
         .json();
     let key = exported["key"].as_str().unwrap().to_owned();
-    let elsewhere = World::new();
+    let elsewhere = LulaEnv::new();
     let bundle = world.work().join("audit.bundle");
     let bundle = bundle.to_str().unwrap();
     elsewhere
@@ -135,7 +135,7 @@ fn an_exported_record_is_checked_elsewhere() {
 
 #[test]
 fn nothing_runs_that_cannot_be_recorded_unless_told_so() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let state = world.home().join(".local/state");
     std::fs::create_dir_all(&state).unwrap();
     std::fs::write(state.join("lula"), "in the way").unwrap();

@@ -3,15 +3,14 @@
 use lula_models::mock::MockModelServer;
 use serde_json::{Value, json};
 
-use crate::lula::{Ran, World};
-use crate::processes::{begin, is_asleep};
-use crate::run::{FIX, MENDED, branches, buggy, edit, git, strong};
-use crate::run_doors::{logs, until};
-use crate::scripts::{Act, always, does, server};
+use crate::support::{
+    Act, FIX, LulaEnv, MENDED, Models, Ran, Repo, always, begin, does, edit, git, is_asleep, logs,
+    until,
+};
 
 /// A model that does all of this in one turn, as often as it is asked.
 fn model(calls: &[Act]) -> MockModelServer {
-    server(vec![always(does("The task:", calls))])
+    Models::scripted(vec![always(does("The task:", calls))])
 }
 
 fn right() -> MockModelServer {
@@ -44,13 +43,13 @@ fn line(servers: &[&MockModelServer]) -> Vec<String> {
         "--best-of",
         &count,
     ];
-    let models = servers.iter().map(|server| strong(server));
+    let models = servers.iter().map(|server| Models::strong(server));
     let mut line: Vec<String> = fixed.map(str::to_owned).to_vec();
     line.extend(models.flat_map(|model| ["--model".to_owned(), model]));
     line
 }
 
-fn run(world: &World, servers: &[&MockModelServer]) -> Ran {
+fn run(world: &LulaEnv, servers: &[&MockModelServer]) -> Ran {
     let line = line(servers);
     let words: Vec<&str> = line.iter().map(String::as_str).collect();
     world.run(&words)
@@ -68,8 +67,8 @@ fn standings(report: &Value) -> Vec<&str> {
 
 #[test]
 fn of_three_candidates_the_one_that_passes_is_delivered() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let before = git(&world.work(), &["rev-parse", "HEAD"]);
     let (bad, good, worse) = (wrong(), right(), wrong());
     let report = run(&world, &[&bad, &good, &worse]).exits(0).json();
@@ -91,7 +90,7 @@ fn of_three_candidates_the_one_that_passes_is_delivered() {
     for server in [&bad, &good, &worse] {
         assert!(server.arrived().len() <= 1, "{:?}", server.arrived());
     }
-    let made = branches(&world);
+    let made = Repo::of(&world).branches();
     assert_eq!(made.len(), 1, "{made:?}");
     let code = git(&world.work(), &["show", &format!("{}:items.py", made[0])]);
     assert!(code.contains(MENDED), "{code}");
@@ -110,8 +109,8 @@ fn of_three_candidates_the_one_that_passes_is_delivered() {
 
 #[test]
 fn where_no_candidate_passes_nothing_is_delivered_and_the_run_says_so() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let breaks = json!({"path": "items.py", "search": "    return x * 2",
         "replace": "    return x * 3"});
     let servers = [0, 1].map(|_| model(&[("edit_file", breaks.clone())]));
@@ -123,13 +122,13 @@ fn where_no_candidate_passes_nothing_is_delivered_and_the_run_says_so() {
         summary.contains("none of 2 candidates") && summary.contains("no longer do"),
         "{summary}"
     );
-    assert!(branches(&world).is_empty());
+    assert!(Repo::of(&world).branches().is_empty());
 }
 
 #[test]
 fn a_proven_candidate_stops_the_others() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let (good, late) = (right(), slow());
     let report = run(&world, &[&late, &good]).exits(0).json();
     assert_eq!(report["best_of"]["chosen"], "candidate-2");
@@ -143,10 +142,10 @@ fn a_proven_candidate_stops_the_others() {
 
 #[test]
 fn one_model_tries_with_different_temperatures() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let server = wrong();
-    let model = strong(&server);
+    let model = Models::strong(&server);
     let line = [
         "run",
         "--json",
@@ -181,8 +180,8 @@ fn one_model_tries_with_different_temperatures() {
 
 #[test]
 fn candidates_that_were_killed_with_their_run_go_on_where_they_were() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let sleepy = || {
         model(&[
             ("run", json!({"command": "sleep 4"})),
@@ -201,7 +200,7 @@ fn candidates_that_were_killed_with_their_run_go_on_where_they_were() {
     child.wait().unwrap();
     let report = world.run(&["resume", "last", "--json"]).exits(0).json();
     assert_eq!(report["best_of"]["chosen"], "candidate-2");
-    assert_eq!(branches(&world).len(), 1);
+    assert_eq!(Repo::of(&world).branches().len(), 1);
     // One question for each; at most what the kill cut off is asked again.
     for server in [&bad, &good] {
         assert!(server.arrived().len() <= 2, "{}", server.arrived().len());
@@ -219,8 +218,8 @@ fn candidates_that_were_killed_with_their_run_go_on_where_they_were() {
 
 #[test]
 fn candidates_need_a_model_and_share_no_plan() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     world
         .run(&["run", "--task", FIX, "--best-of", "3"])
         .exits(2)

@@ -4,13 +4,10 @@ use lula_models::mock::MockModelServer;
 use lula_models::script::ModelScript;
 use serde_json::json;
 
-use crate::lula::World;
-use crate::processes::{begin, is_asleep};
-use crate::run::{FIX, branches, buggy, repository, strong};
-use crate::run_doors::until;
+use crate::support::{FIX, LulaEnv, Models, Repo, begin, is_asleep, until};
 
 /// Cancels a run while a `sleep` of so many seconds is what it does.
-fn cancelled_asleep(world: &World, line: &[&str], seconds: u32) {
+fn cancelled_asleep(world: &LulaEnv, line: &[&str], seconds: u32) {
     let mut child = begin(world, line);
     until(world, |_| is_asleep(seconds));
     world.run(&["cancel", "last"]).exits(0);
@@ -19,17 +16,17 @@ fn cancelled_asleep(world: &World, line: &[&str], seconds: u32) {
     let shown = world.run(&["show", "last", "--json"]).exits(0).json();
     assert_eq!(shown["status"], "done");
     assert!(shown["summary"].as_str().unwrap().contains("cancelled"));
-    assert!(branches(world).is_empty());
+    assert!(Repo::of(world).branches().is_empty());
 }
 
 #[test]
 fn a_command_of_a_model_ends_with_its_run() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let script =
         ModelScript::default().then_call("run", json!({"command": "sleep 3601 & sleep 3602"}));
     let server = MockModelServer::start(script).unwrap();
-    let model = strong(&server);
+    let model = Models::strong(&server);
     let line = ["run", "--task", FIX, "--model", &model, "--coder", "model"];
     cancelled_asleep(&world, &line, 3602);
     assert!(!is_asleep(3601), "nor what it left in the background");
@@ -37,8 +34,8 @@ fn a_command_of_a_model_ends_with_its_run() {
 
 #[test]
 fn tests_that_hang_end_with_their_run() {
-    let world = World::new();
-    repository(&world, &[("hang.sh", "exec sleep 3603\n")]);
+    let world = LulaEnv::new();
+    Repo::with(&world, &[("hang.sh", "exec sleep 3603\n")]);
     let line = ["run", "--task", FIX, "--tests", "sh hang.sh"];
     cancelled_asleep(&world, &line, 3603);
 }

@@ -7,11 +7,7 @@ use lula_models::mock::MockModelServer;
 use serde_json::{Value, json};
 
 use crate::agents::{TASK, plan, project, status, writes};
-use crate::lula::{Ran, World};
-use crate::processes::{Dice, begin, strike};
-use crate::run::{git, strong};
-use crate::run_doors::logs;
-use crate::scripts::{does, server};
+use crate::support::{Dice, LulaEnv, Models, Ran, begin, does, git, kill_child, logs};
 
 const RULES: &str = r#"
 [[rule]]
@@ -22,7 +18,7 @@ reason = "it is guarded"
 "#;
 
 /// A second repository beside the world's own.
-fn client(world: &World) -> PathBuf {
+fn client(world: &LulaEnv) -> PathBuf {
     let tree = world.work().with_file_name("client");
     std::fs::create_dir(&tree).unwrap();
     git(&tree, &["init", "--quiet", "--initial-branch=main"]);
@@ -42,13 +38,13 @@ fn job(id: &str, needs: &[&str], tree: &Path, file: &str) -> Value {
         "done_when": [format!("test -f {file}")], "role": "coder", "repository": name(tree)})
 }
 
-fn models(world: &World, tree: &Path, file: &str) -> MockModelServer {
+fn models(world: &LulaEnv, tree: &Path, file: &str) -> MockModelServer {
     let work = world.work();
     let tasks = [
         job("serve", &[], &work, "serve.py"),
         job("call", &["serve"], tree, file),
     ];
-    server(vec![
+    Models::scripted(vec![
         plan(TASK, &tasks),
         // What was integrated in one repository is no part of the other.
         does(
@@ -59,20 +55,20 @@ fn models(world: &World, tree: &Path, file: &str) -> MockModelServer {
     ])
 }
 
-fn line(world: &World, tree: &Path, server: &MockModelServer) -> Vec<String> {
+fn line(world: &LulaEnv, tree: &Path, server: &MockModelServer) -> Vec<String> {
     let own = world.work();
     let words = [
         "run", "--json", "--task", TASK, "--coder", "model", "--agents", "2",
     ];
     let mut line: Vec<String> = words.map(str::to_owned).to_vec();
-    line.extend(["--model".to_owned(), strong(server)]);
+    line.extend(["--model".to_owned(), Models::strong(server)]);
     for repository in [own.as_path(), tree] {
         line.extend(["--repo".to_owned(), repository.display().to_string()]);
     }
     line
 }
 
-fn run(world: &World, tree: &Path, server: &MockModelServer) -> Ran {
+fn run(world: &LulaEnv, tree: &Path, server: &MockModelServer) -> Ran {
     let line = line(world, tree, server);
     let words: Vec<&str> = line.iter().map(String::as_str).collect();
     world.run(&words)
@@ -85,7 +81,7 @@ fn branches(tree: &Path) -> Vec<String> {
 
 #[test]
 fn two_repositories_get_their_parts_of_one_change() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
     let tree = client(&world);
     let work = world.work();
@@ -129,7 +125,7 @@ fn two_repositories_get_their_parts_of_one_change() {
 
 #[test]
 fn where_one_repository_cannot_take_its_part_no_other_gets_one() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
     let tree = client(&world);
     // A branch of this name leaves no room for lula/….
@@ -145,7 +141,7 @@ fn where_one_repository_cannot_take_its_part_no_other_gets_one() {
 
 #[test]
 fn what_a_rule_asks_about_in_one_repository_holds_the_others_until_people_agree() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
     let tree = client(&world);
     let rules = world.home().join(".config/lula/rules.toml");
@@ -154,7 +150,7 @@ fn what_a_rule_asks_about_in_one_repository_holds_the_others_until_people_agree(
     let own = world.work();
     // Written in a way that no rule about commands understands: only the delivery is asked about.
     let command = json!({"command": "python3 -c \"import os; os.mkdir('gu' + 'arded'); open('gu' + 'arded/a.txt', 'w').write('x')\""});
-    let server = server(vec![
+    let server = Models::scripted(vec![
         plan(
             TASK,
             &[
@@ -193,7 +189,7 @@ fn what_a_rule_asks_about_in_one_repository_holds_the_others_until_people_agree(
 
 #[test]
 fn a_plan_that_names_no_repository_of_the_run_is_sent_back() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
     let tree = client(&world);
     let own = world.work();
@@ -202,7 +198,7 @@ fn a_plan_that_names_no_repository_of_the_run_is_sent_back() {
         job("serve", &[], &own, "serve.py"),
         job("call", &[], &tree, "seven.txt"),
     ];
-    let server = server(vec![
+    let server = Models::scripted(vec![
         plan(TASK, &[stray]),
         plan("must be one of", &good),
         does(
@@ -217,7 +213,7 @@ fn a_plan_that_names_no_repository_of_the_run_is_sent_back() {
 
 #[test]
 fn several_repositories_need_agents_and_are_several() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
     let tree = client(&world);
     let (own, other) = (world.work(), tree.to_str().unwrap());
@@ -240,7 +236,7 @@ fn several_repositories_need_agents_and_are_several() {
 
 #[test]
 fn undoing_takes_the_branches_of_all_repositories_back_or_of_none() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
     let tree = client(&world);
     let work = world.work();
@@ -259,11 +255,11 @@ fn undoing_takes_the_branches_of_all_repositories_back_or_of_none() {
     // Cut off at any moment, all of it can be undone, and brought back.
     let commits = [&work, &tree].map(|tree| git(tree, &["rev-parse", &branch]));
     let mut dice = Dice(5);
+    let mut kills = 0;
     for _ in 0..6 {
         let mut undoing = begin(&world, &["undo", run]);
         std::thread::sleep(Duration::from_micros(dice.roll(120_000)));
-        strike(undoing.id());
-        undoing.wait().unwrap();
+        kills += u32::from(kill_child(&mut undoing));
         let ran = world.run(&["undo", run]);
         let gone = [&work, &tree].map(|tree| branches(tree).is_empty());
         assert_eq!(gone, [true, true], "{}{}", ran.stdout, ran.stderr);
@@ -274,10 +270,11 @@ fn undoing_takes_the_branches_of_all_repositories_back_or_of_none() {
             git(tree, &["update-ref", "-d", &kept]);
         }
     }
+    assert!(kills > 0, "every undo ended before its kill");
 }
 
 /// The client with files of its own for the coder that works there.
-fn particular(world: &World) -> PathBuf {
+fn particular(world: &LulaEnv) -> PathBuf {
     let tree = client(world);
     let guideline = "[[guideline]]\nid = \"client-small\"\nphase = \"change\"\ntext = \"Changes are \
                      small.\"\ncheck = \"small_diff\"\nlimit = 1\n";
@@ -292,7 +289,7 @@ fn particular(world: &World) -> PathBuf {
 
 #[test]
 fn each_repository_has_its_own_roles_and_guidelines() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
     let tree = particular(&world);
     let server = models(&world, &tree, "seven.txt");
@@ -321,7 +318,7 @@ fn each_repository_has_its_own_roles_and_guidelines() {
 
 #[test]
 fn a_command_must_succeed_in_every_repository_or_in_the_one_it_names() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
     let tree = client(&world);
     let held = |accept: &str| {

@@ -2,22 +2,22 @@
 
 use std::process::Stdio;
 
-use crate::lula::World;
+use crate::support::LulaEnv;
 
 #[test]
 fn help_shows_the_commands_with_examples() {
-    let ran = World::new().run(&["--help"]).exits(0);
+    let ran = LulaEnv::new().run(&["--help"]).exits(0);
     insta::assert_snapshot!(ran.stdout);
 }
 
 #[test]
 fn nothing_asked_prints_help_and_is_a_usage_error() {
-    World::new().run(&[]).exits(2).says("Usage: lula");
+    LulaEnv::new().run(&[]).exits(2).says("Usage: lula");
 }
 
 #[test]
 fn an_unknown_command_is_a_usage_error_in_text_and_json() {
-    let world = World::new();
+    let world = LulaEnv::new();
     world
         .run(&["fix"])
         .exits(2)
@@ -28,7 +28,7 @@ fn an_unknown_command_is_a_usage_error_in_text_and_json() {
 
 #[test]
 fn a_task_is_given_as_an_argument_or_by_its_flag_but_not_twice() {
-    let world = World::new();
+    let world = LulaEnv::new();
     world
         .run(&["run", "fix the tests", "--task", "fix the tests"])
         .exits(2)
@@ -42,7 +42,7 @@ fn a_task_is_given_as_an_argument_or_by_its_flag_but_not_twice() {
 
 #[test]
 fn results_go_to_standard_output_and_errors_to_standard_error() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let good = world.run(&["config", "get", "sandbox.timeout"]).exits(0);
     assert_eq!((good.stdout.as_str(), good.stderr.as_str()), ("10m\n", ""));
     let bad = world.run(&["config", "get", "nothing"]).exits(2);
@@ -52,7 +52,7 @@ fn results_go_to_standard_output_and_errors_to_standard_error() {
 
 #[test]
 fn colours_appear_only_where_they_are_wanted() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let list = ["config", "list"];
     assert!(!world.run(&list).stdout.contains('\x1b'), "not a terminal");
     let always = ["config", "list", "--output-color", "always"];
@@ -68,7 +68,7 @@ fn colours_appear_only_where_they_are_wanted() {
 
 #[test]
 fn a_reader_that_leaves_early_is_no_error() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let mut child = world
         .command(&["config", "reference"])
         .stdout(Stdio::piped())
@@ -83,7 +83,7 @@ fn a_reader_that_leaves_early_is_no_error() {
 
 #[test]
 fn every_error_code_is_explained() {
-    let world = World::new();
+    let world = LulaEnv::new();
     world.run(&["explain", "L0101"]).exits(0).says("What to do");
     world
         .run(&["explain", "L9999"])
@@ -95,7 +95,7 @@ fn every_error_code_is_explained() {
 
 #[test]
 fn explain_works_although_the_configuration_is_broken() {
-    let world = World::new();
+    let world = LulaEnv::new();
     world.user_config("[output\n");
     world.run(&["doctor"]).exits(2).says("lula explain L0103");
     world
@@ -106,7 +106,7 @@ fn explain_works_although_the_configuration_is_broken() {
 
 #[test]
 fn completions_and_man_pages_know_every_command() {
-    let world = World::new();
+    let world = LulaEnv::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         world.run(&["completions", shell]).exits(0).says("doctor");
     }

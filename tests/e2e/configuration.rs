@@ -1,10 +1,10 @@
 //! `lula config`: layers, mistakes, changes.
 
-use crate::lula::World;
+use crate::support::LulaEnv;
 
 #[test]
 fn explain_shows_which_layer_won() {
-    let world = World::new();
+    let world = LulaEnv::new();
     world.user_config("[sandbox]\ntimeout = \"5m\"\n");
     world.repository_config("[sandbox]\ntimeout = \"2m\"\n");
     let ran = world.run_with(
@@ -42,7 +42,7 @@ fn explain_shows_which_layer_won() {
 
 #[test]
 fn a_repository_can_tighten_policy_but_never_loosen_it() {
-    let world = World::new();
+    let world = LulaEnv::new();
     world.repository_config("[sandbox]\nmin_tier = \"microvm\"\n");
     let tight = world.run(&["config", "get", "sandbox.min_tier"]).exits(0);
     assert_eq!(tight.stdout, "microvm\n");
@@ -68,7 +68,7 @@ fn a_repository_cannot_set_endpoints_programs_or_places() {
         ("git.program", "[git]\nprogram = \"/tmp/evil\"\n"),
         ("state.dir", "[state]\ndir = \"/tmp/evil\"\n"),
     ] {
-        let world = World::new();
+        let world = LulaEnv::new();
         world.repository_config(line);
         let ran = world.run(&["config", "get", key]).exits(0);
         assert!(!ran.stdout.contains("evil"), "{key}: {}", ran.stdout);
@@ -78,7 +78,7 @@ fn a_repository_cannot_set_endpoints_programs_or_places() {
 
 #[test]
 fn a_mistake_in_a_file_is_shown_with_its_line() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let path = world.user_config("[sandbox]\nmin_teir = \"namespace\"\n");
     world
         .run(&["config", "list"])
@@ -98,7 +98,7 @@ fn a_mistake_in_a_file_is_shown_with_its_line() {
 
 #[test]
 fn a_misspelt_variable_is_an_error() {
-    let world = World::new();
+    let world = LulaEnv::new();
     world
         .run_with(&[("LULA_SANDBOX_TIMOUT", "5s")], &["config", "list"])
         .exits(2)
@@ -108,7 +108,7 @@ fn a_misspelt_variable_is_an_error() {
 
 #[test]
 fn a_repositorys_file_that_is_a_link_is_refused() {
-    let world = World::new();
+    let world = LulaEnv::new();
     std::fs::create_dir_all(world.work().join(".git")).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", world.work().join(".lula.toml")).unwrap();
     world
@@ -119,7 +119,7 @@ fn a_repositorys_file_that_is_a_link_is_refused() {
 
 #[test]
 fn set_shows_the_change_and_unset_takes_it_back() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let set = world
         .run(&["config", "set", "sandbox.timeout", "5m"])
         .exits(0);
@@ -140,7 +140,7 @@ fn set_shows_the_change_and_unset_takes_it_back() {
 
 #[test]
 fn set_refuses_what_would_not_load_and_changes_nothing() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let path = world.user_config("# mine\n");
     world
         .run(&["config", "set", "sandbox.timeout", "soon"])
@@ -155,7 +155,7 @@ fn set_refuses_what_would_not_load_and_changes_nothing() {
 
 #[test]
 fn set_in_a_repository_needs_one_and_obeys_its_limits() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let set = |key, value| world.run(&["config", "set", "--in", "repository", key, value]);
     set("sandbox.min_tier", "namespace")
         .exits(2)
@@ -173,7 +173,7 @@ fn set_in_a_repository_needs_one_and_obeys_its_limits() {
 
 #[test]
 fn list_names_every_key_with_its_layer() {
-    let world = World::new();
+    let world = LulaEnv::new();
     world.user_config("[output]\ncolor = \"never\"\n");
     let list = world.run(&["config", "list", "--json"]).exits(0).json();
     let entries = list.as_array().unwrap();

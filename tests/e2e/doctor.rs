@@ -5,7 +5,7 @@ use std::net::TcpListener;
 
 use serde_json::Value;
 
-use crate::lula::{World, listing};
+use crate::support::{LulaEnv, listing};
 
 fn check<'a>(document: &'a Value, name: &str) -> &'a Value {
     let checks = document["checks"].as_array().unwrap();
@@ -14,7 +14,7 @@ fn check<'a>(document: &'a Value, name: &str) -> &'a Value {
 
 #[test]
 fn every_tier_is_listed_with_a_reason() {
-    let document = World::new().run(&["doctor", "--json"]).json();
+    let document = LulaEnv::new().run(&["doctor", "--json"]).json();
     let tiers = document["tiers"].as_array().unwrap();
     let names: Vec<_> = tiers
         .iter()
@@ -33,14 +33,14 @@ fn every_tier_is_listed_with_a_reason() {
 
 #[test]
 fn looking_changes_nothing() {
-    let world = World::new();
+    let world = LulaEnv::new();
     world.run(&["doctor"]);
     assert_eq!(listing(&world.home()), []);
 }
 
 #[test]
 fn a_floor_that_no_tier_meets_makes_the_machine_unfit() {
-    let ran = World::new()
+    let ran = LulaEnv::new()
         .run(&["doctor", "--json", "--sandbox-min-tier", "microvm"])
         .exits(6);
     let document = ran.json();
@@ -50,7 +50,7 @@ fn a_floor_that_no_tier_meets_makes_the_machine_unfit() {
 
 #[test]
 fn a_missing_git_is_named_with_a_remedy() {
-    let ran = World::new()
+    let ran = LulaEnv::new()
         .run(&["doctor", "--json", "--git-program", "/nowhere/git"])
         .exits(6);
     let document = ran.json();
@@ -61,7 +61,7 @@ fn a_missing_git_is_named_with_a_remedy() {
 
 #[test]
 fn a_full_disk_is_noticed() {
-    let ran = World::new()
+    let ran = LulaEnv::new()
         .run(&["doctor", "--json", "--doctor-min-free-disk", "9000TiB"])
         .exits(6);
     assert_eq!(check(&ran.json(), "disk")["state"], "bad");
@@ -69,7 +69,7 @@ fn a_full_disk_is_noticed() {
 
 #[test]
 fn an_unwritable_state_directory_is_noticed() {
-    let ran = World::new()
+    let ran = LulaEnv::new()
         .run(&["doctor", "--json", "--state-dir", "/proc/lula"])
         .exits(6);
     assert_eq!(check(&ran.json(), "store")["state"], "bad");
@@ -94,7 +94,7 @@ fn a_model_server_on_loopback_is_found() {
         "--models-probe-timeout",
         "20s",
     ];
-    let document = World::new().run(&arguments).json();
+    let document = LulaEnv::new().run(&arguments).json();
     let providers = document["providers"].as_array().unwrap();
     let found = providers
         .iter()
@@ -107,7 +107,7 @@ fn a_model_server_on_loopback_is_found() {
 #[test]
 fn a_key_is_seen_but_never_shown() {
     let canary = "sk-canary-3b1f";
-    let world = World::new();
+    let world = LulaEnv::new();
     for arguments in [&["doctor", "--json"][..], &["doctor", "-v"]] {
         let ran = world.run_with(&[("OPENAI_API_KEY", canary)], arguments);
         assert!(!ran.stdout.contains(canary) && !ran.stderr.contains(canary));
@@ -117,7 +117,7 @@ fn a_key_is_seen_but_never_shown() {
 
 #[test]
 fn every_attack_on_every_tier_that_works_here_is_held_off() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let tiers = world.run(&["doctor", "--json"]).json();
     let works = |name: &str| {
         let tiers = tiers["tiers"].as_array().unwrap();
@@ -145,7 +145,7 @@ fn every_attack_on_every_tier_that_works_here_is_held_off() {
 
 #[test]
 fn a_tier_without_probes_cannot_be_attacked() {
-    World::new()
+    LulaEnv::new()
         .run(&["doctor", "--attack", "--tier", "process"])
         .exits(2)
         .says("error[L0001]");

@@ -5,8 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::lula::World;
-use crate::run::{branches, git, repository};
+use crate::support::{LulaEnv, Repo, git};
 
 /// A package in `src`, whose tests need it installed and start another interpreter that does too.
 const BUGGY: &str = "def total(prices):\n    result = 0\n    for price in prices:\n        result -= price\n    return result\n";
@@ -44,7 +43,7 @@ fn python() -> PathBuf {
         .unwrap_or_else(|| panic!("no python3 has pytest; `cargo xtask test` installs it"))
 }
 
-fn project(world: &World) {
+fn project(world: &LulaEnv) {
     let files = [
         (".gitignore", ".venv/\n__pycache__/\n"),
         (
@@ -61,7 +60,7 @@ fn project(world: &World) {
             "def test_broken():\n    assert False\n",
         ),
     ];
-    repository(world, &files);
+    Repo::with(world, &files);
 }
 
 /// A virtual environment as `python3 -m venv` makes it; tells where its packages lie.
@@ -82,7 +81,7 @@ fn virtualenv(directory: &Path) -> PathBuf {
 }
 
 /// Installs the checkout as `pip install -e .` does.
-fn install_editable(packages: &Path, world: &World) {
+fn install_editable(packages: &Path, world: &LulaEnv) {
     let line = format!("{}\n", world.work().join("src").display());
     std::fs::write(packages.join("__editable__.cart.pth"), line).unwrap();
 }
@@ -93,11 +92,11 @@ fn ids(report: &Value, name: &str) -> usize {
 }
 
 /// The last run, as `lula show` has it.
-fn shown(world: &World) -> Value {
+fn shown(world: &LulaEnv) -> Value {
     world.run(&["show", "last", "--json"]).exits(0).json()
 }
 
-fn is_mended_by(world: &World, variables: &[(&str, &str)], interpreter: &str) {
+fn is_mended_by(world: &LulaEnv, variables: &[(&str, &str)], interpreter: &str) {
     world.run_with(variables, &["run", "--task", FIX]).exits(0);
     let report = shown(world);
     assert_eq!((ids(&report, "passing"), ids(&report, "failing")), (1, 3));
@@ -107,13 +106,18 @@ fn is_mended_by(world: &World, variables: &[(&str, &str)], interpreter: &str) {
     let origin = baseline["origins"][0]["path"].as_str().unwrap();
     let own = world.work().canonicalize().unwrap().join("src/cart");
     assert!(Path::new(origin).starts_with(&own), "{origin}");
-    assert_eq!(branches(world).len(), 1, "{:?}", branches(world));
+    assert_eq!(
+        Repo::of(world).branches().len(),
+        1,
+        "{:?}",
+        Repo::of(world).branches()
+    );
     assert_eq!(git(&world.work(), &["status", "--porcelain"]), "");
 }
 
 #[test]
 fn an_editable_install_in_a_virtual_environment_of_the_checkout_tests_the_right_code() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
     install_editable(&virtualenv(&world.work().join(".venv")), &world);
     is_mended_by(&world, &[], "work/.venv/bin/python");
@@ -121,7 +125,7 @@ fn an_editable_install_in_a_virtual_environment_of_the_checkout_tests_the_right_
 
 #[test]
 fn an_active_virtual_environment_elsewhere_is_used() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
     let place = world.home().join("environments/cart");
     std::fs::create_dir_all(place.parent().unwrap()).unwrap();
@@ -137,20 +141,20 @@ fn an_active_virtual_environment_elsewhere_is_used() {
 
 #[test]
 fn an_installed_copy_of_the_package_is_not_the_code_that_is_worked_on() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
     let packages = virtualenv(&world.work().join(".venv"));
     std::fs::create_dir(packages.join("cart")).unwrap();
     std::fs::write(packages.join("cart/__init__.py"), BUGGY).unwrap();
     let ran = world.run(&["run", "--task", FIX]).exits(6);
     ran.says("site-packages").says("pip install -e");
-    assert_eq!(branches(&world).len(), 0);
+    assert_eq!(Repo::of(&world).branches().len(), 0);
 }
 
 #[test]
 fn a_fresh_clone_is_told_what_to_install_and_no_model_is_asked() {
     for task in [FIX, "let there be a discount beside total"] {
-        let world = World::new();
+        let world = LulaEnv::new();
         project(&world);
         virtualenv(&world.work().join(".venv"));
         let ran = world.run(&["run", "--task", task]).exits(6);
@@ -165,7 +169,7 @@ fn a_fresh_clone_is_told_what_to_install_and_no_model_is_asked() {
 
 #[test]
 fn a_workspace_of_packages_finds_its_own_and_what_is_installed_deep_inside() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let files = [
         (".gitignore", "node_modules/\n"),
         (
@@ -189,7 +193,7 @@ fn a_workspace_of_packages_finds_its_own_and_what_is_installed_deep_inside() {
             "const test = require('node:test');\nconst assert = require('node:assert');\nconst { sum } = require('@shop/price');\nconst { round } = require('round');\n\ntest('adds', () => assert.equal(round(sum([1, 2])), 3));\ntest('of nothing', () => assert.equal(sum([]), 0));\n",
         ),
     ];
-    repository(&world, &files);
+    Repo::with(&world, &files);
     // As npm installs them: links to the workspace's own packages, others beside their user.
     let top = world.work().join("node_modules/@shop");
     std::fs::create_dir_all(&top).unwrap();
@@ -210,7 +214,7 @@ fn a_workspace_of_packages_finds_its_own_and_what_is_installed_deep_inside() {
 
 #[test]
 fn a_warm_build_of_a_cargo_workspace_is_used_and_not_changed() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let manifest = |name: &str, more: &str| {
         format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2021\"\n{more}")
     };
@@ -243,7 +247,7 @@ fn a_warm_build_of_a_cargo_workspace_is_used_and_not_changed() {
             "pub fn is_free(prices: &[i64]) -> bool {\n    price::sum(prices) > 0\n}\n\n#[cfg(test)]\nmod tests {\n    use super::is_free;\n\n    #[test]\n    fn nothing_is_free() {\n        assert!(is_free(&[]));\n    }\n\n    #[test]\n    fn something_is_not() {\n        assert!(!is_free(&[3]));\n    }\n\n    #[test]\n    fn nought_is() {\n        assert!(is_free(&[0]));\n    }\n}\n",
         ),
     ];
-    repository(&world, &files);
+    Repo::with(&world, &files);
     let cargo = |arguments: &[&str]| {
         Command::new("cargo")
             .args(arguments)
@@ -257,7 +261,7 @@ fn a_warm_build_of_a_cargo_workspace_is_used_and_not_changed() {
     git(&world.work(), &["add", "--all"]);
     git(&world.work(), &["commit", "--quiet", "--message=lock"]);
     cargo(&["test", "--offline", "--no-run"]);
-    let before = crate::lula::listing(&world.work().join("target"));
+    let before = crate::support::listing(&world.work().join("target"));
     let fresh = world.run(&[
         "exec",
         "--",
@@ -272,14 +276,14 @@ fn a_warm_build_of_a_cargo_workspace_is_used_and_not_changed() {
     world.run(&["run", "--task", FIX]).exits(0);
     let report = shown(&world);
     assert_eq!(ids(&report, "failing"), 3, "{report:#}");
-    let after = crate::lula::listing(&world.work().join("target"));
+    let after = crate::support::listing(&world.work().join("target"));
     assert!(before == after, "the person's build was changed");
 }
 
 #[test]
 fn a_run_sees_what_is_ignored_and_neither_secrets_nor_unfinished_work() {
-    let world = World::new();
-    crate::run::buggy_with(&world, &[(".gitignore", "*.cfg\n.env\nkeys/\n")]);
+    let world = LulaEnv::new();
+    Repo::buggy_with(&world, &[(".gitignore", "*.cfg\n.env\nkeys/\n")]);
     for (path, text) in [
         ("local.cfg", "ignored"),
         (".env", "TOKEN=1"),

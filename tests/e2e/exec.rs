@@ -3,11 +3,11 @@
 use std::io::Write;
 use std::process::Stdio;
 
-use crate::lula::{Ran, World};
+use crate::support::{LulaEnv, Ran};
 
 #[test]
 fn output_and_status_are_the_commands_own() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let ran = world
         .run(&["exec", "--", "sh", "-c", "echo out; echo err >&2; exit 7"])
         .exits(7);
@@ -19,7 +19,7 @@ fn output_and_status_are_the_commands_own() {
 
 #[test]
 fn standard_input_reaches_the_command() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let mut child = world
         .command(&["exec", "--", "tr", "a-z", "A-Z"])
         .stdin(Stdio::piped())
@@ -34,7 +34,7 @@ fn standard_input_reaches_the_command() {
 
 #[test]
 fn a_command_may_use_every_processor() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let outside = std::process::Command::new("nproc").output().unwrap();
     let outside = String::from_utf8(outside.stdout).unwrap();
     // Whichever processors its sandbox was built on.
@@ -46,7 +46,7 @@ fn a_command_may_use_every_processor() {
 
 #[test]
 fn the_workspace_is_shared_and_nothing_else_is() {
-    let world = World::new();
+    let world = LulaEnv::new();
     std::fs::write(world.home().join("secret"), "canary").unwrap();
     std::fs::write(world.work().join("in.txt"), "in\n").unwrap();
     let secret = world.home().join("secret");
@@ -64,7 +64,7 @@ fn the_workspace_is_shared_and_nothing_else_is() {
 
 #[test]
 fn the_callers_variables_do_not_reach_the_command() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let ran = world
         .run_with(
             &[("AWS_SECRET_ACCESS_KEY", "canary")],
@@ -76,7 +76,7 @@ fn the_callers_variables_do_not_reach_the_command() {
 
 #[test]
 fn the_sandboxes_helper_forgets_what_lula_was_called_with() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let mut child = world
         .command(&[
             "exec",
@@ -151,7 +151,7 @@ fn memory_holds(pid: u32, text: &str) -> bool {
 
 #[test]
 fn a_command_starts_where_the_person_is_and_sees_the_repository() {
-    let world = World::new();
+    let world = LulaEnv::new();
     std::fs::create_dir_all(world.work().join(".git")).unwrap();
     std::fs::create_dir_all(world.work().join("deep/er")).unwrap();
     std::fs::write(world.work().join("top.txt"), "top\n").unwrap();
@@ -163,7 +163,7 @@ fn a_command_starts_where_the_person_is_and_sees_the_repository() {
 
 #[test]
 fn a_read_only_workspace_stays_as_it_is() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let ran = world
         .run(&["exec", "--write", "none", "--", "touch", "new.txt"])
         .exits(1);
@@ -177,7 +177,7 @@ fn a_read_only_workspace_stays_as_it_is() {
 
 #[test]
 fn time_that_runs_out_is_124_and_ends_the_whole_tree() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let script = "setsid sh -c 'sleep 2; echo late > late.txt' & sleep 60";
     world
         .run(&[
@@ -199,7 +199,7 @@ fn time_that_runs_out_is_124_and_ends_the_whole_tree() {
 
 #[test]
 fn a_refusal_is_125_and_a_missing_command_127() {
-    let world = World::new();
+    let world = LulaEnv::new();
     world
         .run(&["exec", "--tier", "microvm", "--", "true"])
         .exits(125)
@@ -214,7 +214,7 @@ fn a_refusal_is_125_and_a_missing_command_127() {
 
 #[test]
 fn a_signal_is_handed_on() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let child = world
         .command(&[
             "exec",
@@ -242,7 +242,7 @@ fn a_signal_is_handed_on() {
 #[test]
 fn a_signal_to_the_whole_group_is_the_commands_and_nobody_elses() {
     use std::os::unix::process::CommandExt;
-    let world = World::new();
+    let world = LulaEnv::new();
     // Ctrl-C goes to every process that the terminal started; which is first differs from time to time.
     for _ in 0..8 {
         let mut child = world
@@ -275,7 +275,7 @@ fn a_signal_to_the_whole_group_is_the_commands_and_nobody_elses() {
 
 #[test]
 fn a_command_whose_reader_has_gone_ends_as_it_would_by_itself() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let mut child = world
         .command(&["exec", "--", "yes"])
         .stdin(Stdio::null())
@@ -296,7 +296,7 @@ fn a_command_whose_reader_has_gone_ends_as_it_would_by_itself() {
 
 #[test]
 fn no_moment_is_too_early_for_a_signal() {
-    let world = World::new();
+    let world = LulaEnv::new();
     for milliseconds in [0, 1, 3, 5, 8, 12, 18, 30, 60] {
         let mut child = world
             .command(&["exec", "--", "sleep", "600"])
@@ -320,7 +320,7 @@ fn no_moment_is_too_early_for_a_signal() {
 
 #[test]
 fn the_receipt_says_what_stood_around_the_command() {
-    let world = World::new();
+    let world = LulaEnv::new();
     world
         .run(&["exec", "--receipt", "r.json", "--", "true"])
         .exits(0);
@@ -345,7 +345,7 @@ fn the_receipt_says_what_stood_around_the_command() {
 
 #[test]
 fn the_home_directory_is_never_a_workspace() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let home = world.home();
     let ran = world.run(&["exec", "--workspace", home.to_str().unwrap(), "--", "true"]);
     ran.exits(2).says("error[L0304]");
@@ -357,7 +357,7 @@ fn there_is_no_network() {
     let port = listener.local_addr().unwrap().port();
     let script = format!("import socket; socket.create_connection(('127.0.0.1', {port}), 5)");
     std::net::TcpStream::connect(("127.0.0.1", port)).expect("control: the server can be reached");
-    let ran = World::new()
+    let ran = LulaEnv::new()
         .run(&["exec", "--", "python3", "-c", &script])
         .exits(1);
     assert!(ran.stderr.contains("Connection refused"), "{}", ran.stderr);
@@ -365,7 +365,7 @@ fn there_is_no_network() {
 
 #[test]
 fn an_attempt_to_get_out_is_in_the_receipt() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let denied = |script: &str| {
         let document = world.run(&["exec", "--json", "--", "python3", "-c", script]);
         let document = document.exits(0).json();
@@ -389,7 +389,7 @@ fn an_attempt_to_get_out_is_in_the_receipt() {
 
 #[test]
 fn a_command_that_is_explained_names_what_it_was_denied_and_what_would_grant_it() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let key = world.home().join("deploy.key");
     std::fs::write(&key, "secret").unwrap();
     let path = key.to_str().unwrap();
@@ -411,7 +411,7 @@ fn a_command_that_is_explained_names_what_it_was_denied_and_what_would_grant_it(
 
 #[test]
 fn a_policy_of_ones_own_is_kept_and_never_taken_from_the_workspace() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let policy = world.home().join("tight.toml");
     std::fs::write(
         &policy,
@@ -467,7 +467,7 @@ fn a_policy_of_ones_own_is_kept_and_never_taken_from_the_workspace() {
 
 #[test]
 fn a_project_has_its_own_virtual_environment() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let made = std::process::Command::new("python3")
         .args(["-m", "venv", "--without-pip"])
         .arg(world.work().join(".venv"))

@@ -4,17 +4,16 @@ use lula_models::mock::MockModelServer;
 use lula_models::script::ModelScript;
 use serde_json::{Value, json};
 
-use crate::lula::World;
-use crate::run::{FIX, branches, buggy, buggy_with, strong};
+use crate::support::{FIX, LulaEnv, Models, Repo};
 
-fn labels(world: &World) -> Value {
+fn labels(world: &LulaEnv) -> Value {
     let listed = world.run(&["guidelines", "list", "--json"]).exits(0);
     listed.json()["labels"].clone()
 }
 
 #[test]
 fn a_force_push_is_caught_however_it_is_spelled_and_a_text_is_not() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let explain = |words: &[&str]| {
         let arguments = [&["guidelines", "explain", "--json", "--"][..], words].concat();
         world.run(&arguments)
@@ -46,8 +45,8 @@ fn a_force_push_is_caught_however_it_is_spelled_and_a_text_is_not() {
 
 #[test]
 fn a_run_is_rated_and_what_people_do_with_it_is_learned() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     // No change has been judged yet, so the operator is asked.
     let ran = world.run(&["run", "--json", "--task", FIX, "--approve", "unsure"]);
     let report = ran.exits(3).json();
@@ -62,7 +61,7 @@ fn a_run_is_rated_and_what_people_do_with_it_is_learned() {
         report["summary"].as_str().unwrap().contains("uncalibrated"),
         "{report}"
     );
-    assert!(branches(&world).is_empty());
+    assert!(Repo::of(&world).branches().is_empty());
     let shown = world.run(&["show", run]).exits(0).stdout;
     assert!(shown.contains("uncalibrated: 0 of 50 labels"), "{shown}");
     let explained = world.run(&["guidelines", "explain", run]).exits(0).stdout;
@@ -94,9 +93,9 @@ fn a_run_is_rated_and_what_people_do_with_it_is_learned() {
 
 #[test]
 fn a_required_guideline_that_is_broken_asks_and_a_judge_is_not_the_author() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let own = "require = [\"no-debug-output\"]\n";
-    buggy_with(&world, &[(".lula-guidelines.toml", own)]);
+    Repo::buggy_with(&world, &[(".lula-guidelines.toml", own)]);
     let noisy = json!({"path": "items.py", "search": "    return items[len(items)]",
         "replace": "    print(items)\n    return items[len(items) - 1]"});
     let script = ModelScript::default()
@@ -108,8 +107,8 @@ fn a_required_guideline_that_is_broken_asks_and_a_judge_is_not_the_author() {
         {"id": "no-side-effects", "score": -2, "why": "it prints"},
     ]});
     let judge = MockModelServer::start(ModelScript::say(verdict.to_string())).unwrap();
-    let named = crate::run::weak(&judge);
-    let author_name = strong(&author);
+    let named = Models::weak(&judge);
+    let author_name = Models::strong(&author);
     let ran = world.run(&[
         "run",
         "--json",
@@ -144,7 +143,7 @@ fn a_required_guideline_that_is_broken_asks_and_a_judge_is_not_the_author() {
     if report["confidence"]["second_look"] == true {
         assert!(by(&named) > 0, "{report}");
     }
-    assert!(branches(&world).is_empty());
+    assert!(Repo::of(&world).branches().is_empty());
     let run = report["run"].as_str().unwrap();
     world.run(&["reject", run, "--yes"]).exits(0);
     world.run(&["resume", run]).exits(1);
@@ -153,12 +152,12 @@ fn a_required_guideline_that_is_broken_asks_and_a_judge_is_not_the_author() {
 
 #[test]
 fn a_repository_cannot_loosen_and_a_wrong_file_begins_nothing() {
-    let world = World::new();
-    buggy_with(
+    let world = LulaEnv::new();
+    Repo::buggy_with(
         &world,
         &[(".lula-guidelines.toml", "off = [\"few-files\"]\n")],
     );
     let said = world.run(&["run", "--task", FIX]).exits(2).stderr;
     assert!(said.contains("cannot switch guidelines off"), "{said}");
-    assert!(branches(&world).is_empty());
+    assert!(Repo::of(&world).branches().is_empty());
 }

@@ -5,8 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::lula::World;
-use crate::run::{CODE, MENDED, TESTS, branches, buggy, git, repository};
+use crate::support::{CODE, LulaEnv, MENDED, Repo, TESTS, git};
 
 const GOOD: &str = "\
 def last(items):
@@ -17,39 +16,39 @@ def double(x):
     return x * 2
 ";
 
-fn healthy(world: &World) {
+fn healthy(world: &LulaEnv) {
     let files = [
         ("items.py", GOOD),
         ("tests/__init__.py", ""),
         ("tests/test_items.py", TESTS),
     ];
-    repository(world, &files);
+    Repo::with(world, &files);
 }
 
-fn commit(world: &World, path: &str, text: &str) {
+fn commit(world: &LulaEnv, path: &str, text: &str) {
     std::fs::write(world.work().join(path), text).unwrap();
     git(&world.work(), &["add", "--all"]);
     git(&world.work(), &["commit", "--quiet", "--message=more"]);
 }
 
-fn heal(world: &World, more: &[&str], status: i32) -> Value {
+fn heal(world: &LulaEnv, more: &[&str], status: i32) -> Value {
     let arguments = [&["heal", "--json"][..], more].concat();
     world.run(&arguments).exits(status).json()
 }
 
-fn runs(world: &World) -> usize {
+fn runs(world: &LulaEnv) -> usize {
     let runs = world.run(&["runs", "--json"]).exits(0).json();
     runs.as_array().unwrap().len()
 }
 
-fn history(world: &World) -> Value {
+fn history(world: &LulaEnv) -> Value {
     let history = world.run(&["heal", "--history", "--json"]).exits(0).json();
     history["episodes"].clone()
 }
 
 #[test]
 fn two_breakages_are_two_runs_the_same_one_is_one_and_green_is_quiet() {
-    let world = World::new();
+    let world = LulaEnv::new();
     healthy(&world);
     let quiet = world.run(&["heal"]).exits(0);
     assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("", ""));
@@ -63,7 +62,7 @@ fn two_breakages_are_two_runs_the_same_one_is_one_and_green_is_quiet() {
     let outcome = &first["episode"]["outcome"];
     assert_eq!(outcome["exit"], "verified");
     let branch = outcome["branch"].as_str().unwrap().to_owned();
-    assert_eq!(branches(&world), std::slice::from_ref(&branch));
+    assert_eq!(Repo::of(&world).branches(), std::slice::from_ref(&branch));
     let mended = git(&world.work(), &["show", &format!("{branch}:items.py")]);
     assert!(mended.contains(MENDED), "{mended}");
     assert_eq!(git(&world.work(), &["status", "--porcelain"]), "");
@@ -98,7 +97,7 @@ fn two_breakages_are_two_runs_the_same_one_is_one_and_green_is_quiet() {
 
 #[test]
 fn what_cannot_be_mended_is_tried_once_and_said_to_be_broken() {
-    let world = World::new();
+    let world = LulaEnv::new();
     // Nothing that search could find makes this pass.
     let files = [
         ("shop.py", "def name():\n    return 'shop'\n"),
@@ -108,13 +107,13 @@ fn what_cannot_be_mended_is_tried_once_and_said_to_be_broken() {
              test_name(self):\n        self.assertEqual(name(), 'a name that nobody could guess')\n",
         ),
     ];
-    repository(&world, &files);
+    Repo::with(&world, &files);
     let first = heal(&world, &["--search", "3s"], 1);
     assert_eq!(first["act"], "begin", "{first}");
     let again = heal(&world, &[], 1);
     assert_eq!(again["act"], "known", "{again}");
     assert_eq!(runs(&world), 1);
-    assert!(branches(&world).is_empty());
+    assert!(Repo::of(&world).branches().is_empty());
     // Unless it is asked for, within the limit.
     let limited = heal(&world, &["--again", "--max-per-hour", "1"], 4);
     assert_eq!(limited["act"], "too_many", "{limited}");
@@ -125,8 +124,8 @@ fn what_cannot_be_mended_is_tried_once_and_said_to_be_broken() {
 
 #[test]
 fn a_command_is_watched_like_tests_and_its_failures_are_told_apart() {
-    let world = World::new();
-    repository(
+    let world = LulaEnv::new();
+    Repo::with(
         &world,
         &[
             ("status", "error: no colour\n"),
@@ -147,8 +146,8 @@ fn a_command_is_watched_like_tests_and_its_failures_are_told_apart() {
 
 #[test]
 fn a_history_that_cannot_be_read_begins_nothing() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let directory = world.home().join(".local/state/lula/runs/heal");
     std::fs::create_dir_all(&directory).unwrap();
     heal(&world, &[], 0);
@@ -165,7 +164,7 @@ fn a_history_that_cannot_be_read_begins_nothing() {
 
 #[test]
 fn a_watcher_mends_the_next_commit_and_ends_when_it_is_told() {
-    let world = World::new();
+    let world = LulaEnv::new();
     healthy(&world);
     let mut watcher = world
         .command(&["heal", "--watch", "--interval", "200ms", "--json"])
@@ -184,15 +183,15 @@ fn a_watcher_mends_the_next_commit_and_ends_when_it_is_told() {
     let told = Command::new("kill").args(["-INT", &pid]).status().unwrap();
     assert!(told.success());
     assert_eq!(watcher.wait().unwrap().code(), Some(0));
-    assert_eq!(branches(&world).len(), 1);
+    assert_eq!(Repo::of(&world).branches().len(), 1);
     // What it knew is known to the next one.
     assert_eq!(heal(&world, &[], 0)["act"], "known");
 }
 
 #[test]
 fn a_killed_healer_goes_on_with_the_run_it_began() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let mut healer = world
         .command(&["heal", "--json"])
         .stdout(Stdio::null())
@@ -213,5 +212,5 @@ fn a_killed_healer_goes_on_with_the_run_it_began() {
         (&json!("go_on"), &json!(run))
     );
     assert_eq!(runs(&world), 1);
-    assert_eq!(branches(&world).len(), 1);
+    assert_eq!(Repo::of(&world).branches().len(), 1);
 }

@@ -2,11 +2,11 @@
 
 use std::process::Command;
 
-use crate::lula::World;
+use crate::support::LulaEnv;
 
 /// A repository that ignores `target` and logs, and tracks one log all the same.
-fn repository() -> World {
-    let world = World::new();
+fn repository() -> LulaEnv {
+    let world = LulaEnv::new();
     std::fs::write(world.work().join(".gitignore"), "/target\n*.log\n").unwrap();
     std::fs::write(world.work().join("kept.log"), "one\n").unwrap();
     for arguments in [
@@ -126,7 +126,7 @@ fn what_a_command_writes_into_gitignore_hides_nothing() {
 
 #[test]
 fn without_a_repository_only_caches_of_python_are_left_aside() {
-    let world = World::new();
+    let world = LulaEnv::new();
     std::fs::write(world.work().join(".gitignore"), "*.log\n").unwrap();
     let script = "mkdir __pycache__; touch __pycache__/a.pyc; touch x.log";
     world

@@ -1,9 +1,9 @@
 //! `lula index`: the map of a project, and where things are defined.
 
-use crate::lula::{World, listing};
+use crate::support::{LulaEnv, listing};
 
-fn shop() -> World {
-    let world = World::new();
+fn shop() -> LulaEnv {
+    let world = LulaEnv::new();
     let files = [
         (".gitignore", "generated/\n"),
         ("README.md", "# Shop\n"),

@@ -4,10 +4,9 @@ use lula_models::mock::MockModelServer;
 use lula_models::script::ModelScript;
 use serde_json::{Value, json};
 
-use crate::lula::World;
-use crate::run::{FIX, buggy, edit, git, run_with, strong};
+use crate::support::{FIX, LulaEnv, Models, Repo, edit, git, run_with};
 
-fn lessons(world: &World, more: &[&str]) -> Vec<Value> {
+fn lessons(world: &LulaEnv, more: &[&str]) -> Vec<Value> {
     let arguments = [&["lessons", "list", "--json"][..], more].concat();
     let listed = world.run(&arguments).exits(0).json();
     listed.as_array().unwrap().clone()
@@ -26,11 +25,11 @@ fn stumbling() -> ModelScript {
 
 #[test]
 fn a_failed_attempt_is_a_lesson_for_the_next_run_of_the_same_repository() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     assert!(lessons(&world, &[]).is_empty());
     let first = MockModelServer::start(stumbling()).unwrap();
-    run_with(&world, &strong(&first), FIX, &[]).exits(0);
+    run_with(&world, &Models::strong(&first), FIX, &[]).exits(0);
     let known = lessons(&world, &[]);
     let [lesson] = &known[..] else {
         panic!("{known:?}");
@@ -60,7 +59,9 @@ fn a_failed_attempt_is_a_lesson_for_the_next_run_of_the_same_repository() {
         .then_call("edit_file", edit())
         .then_call("submit", json!({"summary": "done"}));
     let second = MockModelServer::start(mending).unwrap();
-    let report = run_with(&world, &strong(&second), FIX, &[]).exits(0).json();
+    let report = run_with(&world, &Models::strong(&second), FIX, &[])
+        .exits(0)
+        .json();
     let run = report["run"].as_str().unwrap();
     let state = world.run(&["show", run, "--json"]).exits(0).json()["state"].clone();
     let view = &state["task"]["lessons"];

@@ -3,7 +3,7 @@
 use lula_models::mock::MockModelServer;
 use lula_models::script::ModelScript;
 
-use crate::lula::World;
+use crate::support::LulaEnv;
 
 const CANARY: &str = "sk-canary-0123456789abcdef";
 
@@ -35,7 +35,7 @@ fn name(server: &MockModelServer) -> String {
 #[test]
 fn a_trial_says_what_a_model_can_do() {
     let server = capable();
-    let ran = World::new()
+    let ran = LulaEnv::new()
         .run(&["models", "test", &name(&server), "--json"])
         .exits(0);
     let document = ran.json();
@@ -48,7 +48,7 @@ fn a_trial_says_what_a_model_can_do() {
 #[test]
 fn a_model_that_does_not_answer_fails_the_trial() {
     let server = serve("[[turn]]\nfault = { status = 401 }\n");
-    let ran = World::new()
+    let ran = LulaEnv::new()
         .run(&["models", "test", &name(&server), "--json"])
         .exits(1);
     assert_eq!(ran.json()["answers"], false);
@@ -56,7 +56,7 @@ fn a_model_that_does_not_answer_fails_the_trial() {
 
 #[test]
 fn a_chosen_model_is_written_down_with_what_it_can_do() {
-    let (world, server) = (World::new(), capable());
+    let (world, server) = (LulaEnv::new(), capable());
     world.run(&["models", "use", &name(&server)]).exits(0);
     let listed = world.run(&["models", "list", "--json"]).exits(0).json();
     assert_eq!(listed["in_use"][0]["model"], name(&server));
@@ -68,13 +68,13 @@ fn a_chosen_model_is_written_down_with_what_it_can_do() {
 
 #[test]
 fn a_dead_model_is_not_chosen() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let dead = "openai-compatible@http://127.0.0.1:9/v1/m";
     let ran = world
         .run(&["models", "use", dead, "--timeout", "1s"])
         .exits(6);
     assert!(ran.stderr.contains("L0703"), "{}", ran.stderr);
-    assert!(crate::lula::listing(&world.home()).is_empty());
+    assert!(crate::support::listing(&world.home()).is_empty());
     world.run(&["models", "use", dead, "--untried"]).exits(0);
     let listed = world.run(&["models", "list", "--json"]).json();
     assert_eq!(listed["in_use"][0]["model"], dead);
@@ -83,7 +83,7 @@ fn a_dead_model_is_not_chosen() {
 #[test]
 fn a_server_on_loopback_is_listed_with_the_name_to_use() {
     let server = serve("");
-    let ran = World::new().run(&[
+    let ran = LulaEnv::new().run(&[
         "models",
         "list",
         "--json",
@@ -103,7 +103,7 @@ fn a_server_on_loopback_is_listed_with_the_name_to_use() {
 #[test]
 fn a_key_is_used_and_never_shown() {
     let server = serve("[[turn]]\nfault = { status = 401 }\n");
-    let world = World::new();
+    let world = LulaEnv::new();
     let keys = format!("{}=env:GPU_KEY", server.url());
     let ran = world.run_with(
         &[("GPU_KEY", CANARY), ("LULA_MODELS_KEYS", &keys)],
@@ -122,7 +122,7 @@ fn a_key_is_used_and_never_shown() {
 #[test]
 fn a_key_comes_from_a_private_file_a_program_or_the_keyring() {
     use std::os::unix::fs::PermissionsExt;
-    let world = World::new();
+    let world = LulaEnv::new();
     let script = |name: &str, text: &str, mode: u32| {
         let path = world.home().join(name);
         std::fs::write(&path, text).unwrap();
@@ -157,6 +157,6 @@ fn a_key_comes_from_a_private_file_a_program_or_the_keyring() {
 
 #[test]
 fn a_name_that_means_nothing_is_explained() {
-    let ran = World::new().run(&["models", "test", "gpt"]).exits(2);
+    let ran = LulaEnv::new().run(&["models", "test", "gpt"]).exits(2);
     assert!(ran.stderr.contains("PROVIDER/MODEL"), "{}", ran.stderr);
 }

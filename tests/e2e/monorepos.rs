@@ -4,8 +4,7 @@ use lula_models::mock::MockModelServer;
 use lula_models::script::ModelScript;
 use serde_json::{Value, json};
 
-use crate::lula::World;
-use crate::run::{FIX, branches, git, repository, run_with, strong};
+use crate::support::{FIX, LulaEnv, Models, Repo, git, run_with};
 
 const SOUND: &str = "exports.sum = (numbers) => numbers.reduce((all, one) => all + one, 0);\n";
 const BUGGY: &str = "exports.sum = (numbers) => numbers.reduce((all, one) => all - one, 0);\n";
@@ -27,7 +26,7 @@ class Doubles(unittest.TestCase):
 ";
 
 /// A service in Python beside a page in JavaScript, and nothing to test at the top.
-fn two_projects(world: &World, sum: &str) {
+fn two_projects(world: &LulaEnv, sum: &str) {
     let files = [
         ("README.md", "two projects\n"),
         (
@@ -44,7 +43,7 @@ fn two_projects(world: &World, sum: &str) {
         ("web/sum.js", sum),
         ("web/test/sum.test.js", WEB_TESTS),
     ];
-    repository(world, &files);
+    Repo::with(world, &files);
 }
 
 /// A model that writes one file and says that all is well.
@@ -65,7 +64,7 @@ fn passing(looked: &Value) -> Vec<&str> {
 
 #[test]
 fn detection_lists_every_project_and_its_tests() {
-    let world = World::new();
+    let world = LulaEnv::new();
     two_projects(&world, SOUND);
     let found = world.run(&["detect", "--json"]).exits(0).json();
     assert_eq!(found["projects"], json!(["api", "web"]));
@@ -83,13 +82,13 @@ fn detection_lists_every_project_and_its_tests() {
 
 #[test]
 fn the_project_whose_tests_fail_is_the_one_that_is_mended() {
-    let world = World::new();
+    let world = LulaEnv::new();
     two_projects(&world, BUGGY);
     world.run(&["run", "--task", FIX]).exits(0);
     let report = world.run(&["show", "last", "--json"]).exits(0).json();
     assert_eq!(report["state"]["baseline"]["folder"], "web", "{report}");
-    let [branch] = &branches(&world)[..] else {
-        panic!("{:?}", branches(&world));
+    let [branch] = &Repo::of(&world).branches()[..] else {
+        panic!("{:?}", Repo::of(&world).branches());
     };
     assert_eq!(
         git(&world.work(), &["show", &format!("{branch}:web/sum.js")]),
@@ -100,23 +99,28 @@ fn the_project_whose_tests_fail_is_the_one_that_is_mended() {
 #[test]
 fn a_change_is_judged_by_the_tests_of_the_project_it_touches() {
     let task = "make sum() faster";
-    let world = World::new();
+    let world = LulaEnv::new();
     two_projects(&world, SOUND);
     // The tests of the service pass, and say nothing of the page.
     let server = writes(2, "web/sum.js", BUGGY);
-    let report = run_with(&world, &strong(&server), task, &["--max-loops", "1"]);
+    let report = run_with(
+        &world,
+        &Models::strong(&server),
+        task,
+        &["--max-loops", "1"],
+    );
     let report = report.exits(1).json();
     let attempt = report["attempts"][0].to_string();
     assert!(
         attempt.contains("web/") && attempt.contains("adds up"),
         "{attempt}"
     );
-    assert!(branches(&world).is_empty());
+    assert!(Repo::of(&world).branches().is_empty());
 }
 
 #[test]
 fn new_tests_of_another_project_are_evidence() {
-    let world = World::new();
+    let world = LulaEnv::new();
     two_projects(&world, SOUND);
     let tests = "const test = require('node:test');
 const assert = require('node:assert');
@@ -136,7 +140,12 @@ test('the mean', () => assert.strictEqual(mean([1, 3]), 2));
         )
         .then_call("submit", json!({"summary": "done"}));
     let server = MockModelServer::start(script).unwrap();
-    let report = run_with(&world, &strong(&server), "add a mean() to the page", &[]);
+    let report = run_with(
+        &world,
+        &Models::strong(&server),
+        "add a mean() to the page",
+        &[],
+    );
     report.exits(0);
     let report = world.run(&["show", "last", "--json"]).exits(0).json();
     let evidence = &report["state"]["evidence"];

@@ -1,10 +1,10 @@
 //! `lula policy`: what the rules say, told by the exit status too.
 
-use crate::lula::World;
+use crate::support::LulaEnv;
 
 #[test]
 fn the_exit_status_is_the_decision() {
-    let world = World::new();
+    let world = LulaEnv::new();
     world
         .run(&["policy", "check", "--", "pytest", "-q"])
         .exits(0)
@@ -44,7 +44,7 @@ fn the_exit_status_is_the_decision() {
 
 #[test]
 fn a_script_reads_the_rule_and_the_matched_part() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let verdict = world
         .run(&[
             "policy", "check", "--json", "--", "sudo", "git", "push", "-f",
@@ -59,7 +59,7 @@ fn a_script_reads_the_rule_and_the_matched_part() {
 
 #[test]
 fn examples_run_and_a_failing_one_is_shown_with_its_line() {
-    let world = World::new();
+    let world = LulaEnv::new();
     world.run(&["policy", "test"]).exits(0).says("built-in");
     let file = world.work().join("mine.toml");
     let text = "[[rule]]\nid = \"make\"\nmatch = [\"make\"]\ndecision = \"ask\"\n\
@@ -85,7 +85,7 @@ fn examples_run_and_a_failing_one_is_shown_with_its_line() {
 
 #[test]
 fn your_rules_add_and_switch_off_and_a_repository_only_tightens() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let check = ["policy", "check", "--", "git", "push"];
     world.run(&check).exits(3);
     let config = world.user_config("");
@@ -114,7 +114,7 @@ fn your_rules_add_and_switch_off_and_a_repository_only_tightens() {
 
 #[test]
 fn rules_can_be_listed_and_texts_looked_at() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let shown = world.run(&["policy", "show", "--json"]).exits(0).json();
     assert!(shown["rules"].as_array().unwrap().len() > 15);
     world

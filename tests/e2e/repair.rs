@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::lula::{World, listing};
+use crate::support::{LulaEnv, listing};
 
 const CODE: &str = r"
 def last(items):
@@ -40,7 +40,7 @@ class Items(unittest.TestCase):
         self.assertEqual(double(4), 8)
 ";
 
-fn project(world: &World, code: &str) {
+fn project(world: &LulaEnv, code: &str) {
     std::fs::create_dir_all(world.work().join("tests")).unwrap();
     std::fs::write(world.work().join("items.py"), code).unwrap();
     std::fs::write(world.work().join("tests/__init__.py"), "").unwrap();
@@ -59,7 +59,7 @@ fn apply(patch: &str, directory: &Path) {
 
 #[test]
 fn failing_tests_get_a_patch_that_applies_and_mends_them() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world, CODE);
     let before = listing(&world.work());
     let ran = world.run(&["repair", "-q"]).exits(0);
@@ -73,7 +73,7 @@ fn failing_tests_get_a_patch_that_applies_and_mends_them() {
 
 #[test]
 fn the_evidence_is_told_to_machines() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world, CODE);
     let report = world.run(&["repair", "--json"]).exits(0).json();
     assert_eq!(report["outcome"], "fixed");
@@ -86,7 +86,7 @@ fn the_evidence_is_told_to_machines() {
 
 #[test]
 fn what_search_cannot_mend_is_a_failure_that_says_so() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world, UNFINISHED);
     let ran = world.run(&["repair", "--budget", "5s"]);
     assert!(matches!(ran.status, 1 | 4), "{}", ran.stderr);
@@ -96,7 +96,7 @@ fn what_search_cannot_mend_is_a_failure_that_says_so() {
 
 #[test]
 fn a_budget_that_is_spent_has_an_exit_code_of_its_own() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world, CODE);
     let hopeless = TESTS
         .replace("import unittest\n", "import time\nimport unittest\n")
@@ -112,7 +112,7 @@ fn a_budget_that_is_spent_has_an_exit_code_of_its_own() {
 
 #[test]
 fn a_project_without_tests_is_told_what_to_give() {
-    let world = World::new();
+    let world = LulaEnv::new();
     std::fs::write(world.work().join("a.py"), "x = 1\n").unwrap();
     world
         .run(&["repair"])
@@ -123,7 +123,7 @@ fn a_project_without_tests_is_told_what_to_give() {
 
 #[test]
 fn detection_names_the_command_and_its_reason() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world, CODE);
     let found = world.run(&["detect", "--json"]).exits(0).json();
     assert_eq!(found["tests"][0]["framework"], "unittest");
@@ -133,7 +133,7 @@ fn detection_names_the_command_and_its_reason() {
 
 #[test]
 fn tests_that_need_what_is_not_installed_cannot_run_and_say_what_is_missing() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world, CODE);
     let needs = format!("import a_package_nobody_has\n{TESTS}");
     std::fs::write(world.work().join("tests/test_code.py"), needs).unwrap();
@@ -144,7 +144,7 @@ fn tests_that_need_what_is_not_installed_cannot_run_and_say_what_is_missing() {
 
 #[test]
 fn what_a_test_leaves_running_in_a_session_of_its_own_does_not_hold_the_budget_up() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world, CODE);
     let leaves = TESTS
         .replace(

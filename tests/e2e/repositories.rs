@@ -4,10 +4,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use crate::lula::{Ran, World, listing};
-use crate::run::git;
+use crate::support::{LulaEnv, Ran, git, listing};
 
-fn shell(world: &World, script: &str) -> Ran {
+fn shell(world: &LulaEnv, script: &str) -> Ran {
     world.run(&["exec", "--", "sh", "-c", script]).exits(0)
 }
 
@@ -32,7 +31,7 @@ fn others(directory: &Path, changed: &[&str]) -> Vec<(std::path::PathBuf, Vec<u8
 
 #[test]
 fn files_of_a_submodule_are_changed_and_its_repository_is_not() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let library = world.home().join("library");
     write(&library.join("lib.c"), "int one;\n");
     commit_all(&library);
@@ -88,7 +87,7 @@ fn files_of_a_submodule_are_changed_and_its_repository_is_not() {
 
 #[test]
 fn a_linked_worktree_is_worked_in_and_its_main_one_is_left_alone() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let main = world.home().join("main");
     write(&main.join("a.txt"), "one\n");
     commit_all(&main);
@@ -122,8 +121,8 @@ fn a_linked_worktree_is_worked_in_and_its_main_one_is_left_alone() {
 
 #[test]
 fn a_run_in_a_linked_worktree_delivers_a_branch_there() {
-    let world = World::new();
-    crate::run::buggy(&world);
+    let world = LulaEnv::new();
+    crate::support::Repo::buggy(&world);
     let side = world.home().join("side");
     let side = side.to_str().unwrap();
     git(
@@ -148,8 +147,8 @@ const POINTER: &str = "version https://git-lfs.github.com/spec/v1\noid sha256:\
 
 #[test]
 fn a_pointer_to_a_large_file_stays_one_and_no_filter_runs() {
-    let world = World::new();
-    crate::run::buggy(&world);
+    let world = LulaEnv::new();
+    crate::support::Repo::buggy(&world);
     let work = world.work();
     let canary = world.home().join("filter-ran");
     write(&work.join("big.bin"), POINTER);
@@ -189,7 +188,7 @@ fn a_pointer_to_a_large_file_stays_one_and_no_filter_runs() {
 
 #[test]
 fn odd_names_bits_links_and_large_files_come_through_as_they_are() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let work = world.work();
     write(&work.join("plain"), "x\n");
     commit_all(&work);

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::lula::{Ran, World, listing};
+use crate::support::{LulaEnv, Ran, listing};
 
-fn git(world: &World, arguments: &[&str]) -> String {
+fn git(world: &LulaEnv, arguments: &[&str]) -> String {
     let output = Command::new("git")
         .args(["-c", "user.name=a", "-c", "user.email=a@b"])
         .args(arguments)
@@ -23,17 +23,17 @@ fn git(world: &World, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn shell(world: &World, script: &str) -> Ran {
+fn shell(world: &LulaEnv, script: &str) -> Ran {
     world.run(&["exec", "--", "sh", "-c", script]).exits(0)
 }
 
-fn read(world: &World, name: &str) -> String {
+fn read(world: &LulaEnv, name: &str) -> String {
     std::fs::read_to_string(world.work().join(name)).unwrap()
 }
 
 #[test]
 fn changes_wait_until_they_are_committed() {
-    let world = World::new();
+    let world = LulaEnv::new();
     std::fs::write(world.work().join("a.txt"), "one\n").unwrap();
     let before = listing(&world.work());
     let ran = shell(
@@ -76,7 +76,7 @@ fn changes_wait_until_they_are_committed() {
 
 #[test]
 fn a_command_that_changes_nothing_leaves_nothing() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let ran = shell(&world, "ls; touch gone; rm gone");
     assert_eq!(ran.stderr, "");
     let listed = world.run(&["workspaces", "--json"]).exits(0).json();
@@ -90,7 +90,7 @@ fn a_command_that_changes_nothing_leaves_nothing() {
 
 #[test]
 fn a_refused_command_leaves_nothing_either() {
-    let world = World::new();
+    let world = LulaEnv::new();
     world.run(&["exec", "--", "no-such-program"]).exits(127);
     world
         .run(&["exec", "--tier", "microvm", "--", "true"])
@@ -103,7 +103,7 @@ fn a_refused_command_leaves_nothing_either() {
 
 #[test]
 fn a_part_is_taken_and_the_rest_discarded_and_brought_back() {
-    let world = World::new();
+    let world = LulaEnv::new();
     shell(&world, "mkdir src; echo a > src/a; echo b > b");
     let inner = world.work().join("src");
     world.run(&["commit", "--path", "src"]).exits(0);
@@ -128,7 +128,7 @@ fn a_part_is_taken_and_the_rest_discarded_and_brought_back() {
 
 #[test]
 fn what_the_user_changed_meanwhile_is_never_overwritten() {
-    let world = World::new();
+    let world = LulaEnv::new();
     std::fs::write(world.work().join("a.txt"), "one\n").unwrap();
     std::fs::write(world.work().join("b.txt"), "one\n").unwrap();
     shell(&world, "echo theirs > a.txt; echo theirs > b.txt");
@@ -149,7 +149,7 @@ fn what_the_user_changed_meanwhile_is_never_overwritten() {
 
 #[test]
 fn git_internals_are_held_back_until_allowed() {
-    let world = World::new();
+    let world = LulaEnv::new();
     git(&world, &["init", "-q", "."]);
     shell(
         &world,
@@ -164,7 +164,7 @@ fn git_internals_are_held_back_until_allowed() {
 }
 
 /// Everything git knows about a repository and its working tree.
-fn git_state(world: &World) -> (String, Vec<u8>, String, String) {
+fn git_state(world: &LulaEnv) -> (String, Vec<u8>, String, String) {
     (
         git(
             world,
@@ -178,7 +178,7 @@ fn git_state(world: &World) -> (String, Vec<u8>, String, String) {
 
 #[test]
 fn uncommitted_staged_stashed_and_untracked_work_survives_everything() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let write = |name: &str, text: &str| std::fs::write(world.work().join(name), text).unwrap();
     git(&world, &["init", "-q", "-b", "main", "."]);
     for name in ["tracked", "staged", "stashed", "kept"] {
@@ -217,7 +217,7 @@ fn uncommitted_staged_stashed_and_untracked_work_survives_everything() {
 
 #[test]
 fn a_patch_is_one_that_git_applies() {
-    let world = World::new();
+    let world = LulaEnv::new();
     git(&world, &["init", "-q", "."]);
     std::fs::write(world.work().join("a b"), "one\ntwo").unwrap();
     std::fs::write(world.work().join("gone"), "x\n").unwrap();
@@ -247,7 +247,7 @@ fn a_patch_is_one_that_git_applies() {
 
 #[test]
 fn tiers_without_an_overlay_work_on_a_copy_and_say_so() {
-    let world = World::new();
+    let world = LulaEnv::new();
     std::fs::write(world.work().join("a.txt"), "one\n").unwrap();
     std::fs::create_dir(world.work().join("sub")).unwrap();
     git(&world, &["init", "-q", "."]);
@@ -274,7 +274,7 @@ fn tiers_without_an_overlay_work_on_a_copy_and_say_so() {
 
 #[test]
 fn a_document_tells_what_waits() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let document = world
         .run(&["exec", "--json", "--", "sh", "-c", "echo x > new"])
         .exits(0)
@@ -288,7 +288,7 @@ fn a_document_tells_what_waits() {
 
 #[test]
 fn waiting_changes_are_never_removed_to_make_room() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let big = "head -c 3000000 /dev/urandom > big";
     shell(&world, big);
     let most = ["--workspace-max-bytes", "2MiB"];
@@ -305,7 +305,7 @@ fn waiting_changes_are_never_removed_to_make_room() {
 
 #[test]
 fn work_goes_on_where_changes_wait() {
-    let world = World::new();
+    let world = LulaEnv::new();
     shell(&world, "echo one > a");
     let ran = world
         .run(&[
@@ -339,7 +339,7 @@ fn work_goes_on_where_changes_wait() {
 
 #[test]
 fn a_secret_is_pointed_out_and_not_committed_unless_allowed() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let key = "AKIAIOSFODNN7REALKEY";
     let ran = shell(
         &world,

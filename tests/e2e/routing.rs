@@ -4,8 +4,7 @@ use lula_models::mock::MockModelServer;
 use lula_models::script::ModelScript;
 use serde_json::json;
 
-use crate::lula::{Ran, World};
-use crate::run::{buggy, edit, git, strong};
+use crate::support::{LulaEnv, Models, Ran, Repo, edit, git};
 
 const FIX: &str = "fix the failing tests";
 
@@ -21,7 +20,7 @@ fn talking(times: u32) -> ModelScript {
     (0..times).fold(ModelScript::default(), |script, _| script.then_say("Done!"))
 }
 
-fn run(world: &World, models: [&str; 2]) -> Ran {
+fn run(world: &LulaEnv, models: [&str; 2]) -> Ran {
     let [first, second] = models;
     world.run(&[
         "run", "--json", "--task", FIX, "--coder", "model", "--model", first, "--model", second,
@@ -30,11 +29,11 @@ fn run(world: &World, models: [&str; 2]) -> Ran {
 
 #[test]
 fn runs_prefer_the_model_that_did_better_and_say_why() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let talker = MockModelServer::start(talking(20)).unwrap();
     let mender = MockModelServer::start(mending(2)).unwrap();
-    let (talks, mends) = (strong(&talker), strong(&mender));
+    let (talks, mends) = (Models::strong(&talker), Models::strong(&mender));
 
     // The first one named is asked first, fails, and the other one mends it.
     let report = run(&world, [&talks, &mends]).exits(0).json();
@@ -77,6 +76,6 @@ fn runs_prefer_the_model_that_did_better_and_say_why() {
 
 #[test]
 fn no_run_yet_means_no_stats() {
-    let said = World::new().run(&["models", "stats"]).exits(0).stdout;
+    let said = LulaEnv::new().run(&["models", "stats"]).exits(0).stdout;
     assert!(said.contains("no run has asked a model yet"), "{said}");
 }

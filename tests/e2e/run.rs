@@ -1,113 +1,17 @@
 //! `lula run`: from a task to a verified branch
 
-use std::path::Path;
-use std::process::Command;
-
 use lula_models::mock::MockModelServer;
 use lula_models::script::{ModelScript, ScriptedFault};
 use serde_json::json;
 
-use crate::lula::{Ran, World, at_rest, listing};
-
-pub(crate) const CODE: &str = "\
-def last(items):
-    return items[len(items)]
-
-def double(x):
-    return x * 2
-";
-
-pub(crate) const MENDED: &str = "    return items[len(items) - 1]";
-
-pub(crate) const TESTS: &str = "\
-import unittest
-
-from items import double, last
-
-class Items(unittest.TestCase):
-    def test_last(self):
-        self.assertEqual(last([1, 2, 3]), 3)
-
-    def test_double(self):
-        self.assertEqual(double(4), 8)
-";
-
-pub(crate) const FIX: &str = "fix the failing tests";
-
-pub(crate) fn git(directory: &Path, arguments: &[&str]) -> String {
-    let output = Command::new("git")
-        .current_dir(directory)
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .args(["-c", "user.name=Ada", "-c", "user.email=ada@localhost"])
-        .args(arguments)
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "git {arguments:?}: {said}");
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
-}
-
-/// A repository with these files in its first commit.
-pub(crate) fn repository(world: &World, files: &[(&str, &str)]) {
-    let work = world.work();
-    git(&work, &["init", "--quiet", "--initial-branch=main"]);
-    for (path, text) in files {
-        let path = work.join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
-    git(&work, &["add", "--all"]);
-    git(&work, &["commit", "--quiet", "--message=one"]);
-}
-
-/// A project with a bug that a test shows.
-pub(crate) fn buggy(world: &World) {
-    buggy_with(world, &[]);
-}
-
-/// The same with more files.
-pub(crate) fn buggy_with(world: &World, more: &[(&str, &str)]) {
-    let files = [
-        ("items.py", CODE),
-        ("tests/__init__.py", ""),
-        ("tests/test_items.py", TESTS),
-    ];
-    repository(world, &[&files, more].concat());
-}
-
-pub(crate) fn branches(world: &World) -> Vec<String> {
-    let listed = git(
-        &world.work(),
-        &["branch", "--list", "--format=%(refname:short)", "lula/*"],
-    );
-    listed.lines().map(str::to_owned).collect()
-}
-
-/// A model on the mock server that calls tools.
-pub(crate) fn strong(server: &MockModelServer) -> String {
-    format!("anthropic@{}/v1/strong", server.url())
-}
-
-/// A model on the mock server that only writes text.
-pub(crate) fn weak(server: &MockModelServer) -> String {
-    format!("llamacpp@{}/v1/weak", server.url())
-}
-
-pub(crate) fn edit() -> serde_json::Value {
-    json!({"path": "items.py", "search": "    return items[len(items)]", "replace": MENDED})
-}
-
-pub(crate) fn run_with(world: &World, model: &str, task: &str, more: &[&str]) -> Ran {
-    let fixed = [
-        "run", "--json", "--task", task, "--model", model, "--coder", "model",
-    ];
-    world.run(&[&fixed[..], more].concat())
-}
+use crate::support::{
+    CODE, FIX, LulaEnv, MENDED, Models, Ran, Repo, TESTS, at_rest, edit, git, listing, run_with,
+};
 
 #[test]
 fn failing_tests_become_a_verified_branch_and_nothing_else_is_touched() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let work = world.work();
     // Everything a person may have lying about.
     std::fs::write(work.join("notes.txt"), "mine\n").unwrap();
@@ -136,8 +40,8 @@ fn failing_tests_become_a_verified_branch_and_nothing_else_is_touched() {
     assert_eq!(std::fs::read(work.join(".git/index")).unwrap(), index);
     assert_eq!(git(&work, &["rev-parse", "HEAD"]), head);
     assert_eq!(git(&work, &["symbolic-ref", "HEAD"]), "refs/heads/main");
-    let [branch] = &branches(&world)[..] else {
-        panic!("{:?}", branches(&world));
+    let [branch] = &Repo::of(&world).branches()[..] else {
+        panic!("{:?}", Repo::of(&world).branches());
     };
     assert_eq!(git(&work, &["rev-parse", &format!("{branch}^")]), head);
     let changed = git(&work, &["diff", "--name-only", "main", branch]);
@@ -155,15 +59,17 @@ fn failing_tests_become_a_verified_branch_and_nothing_else_is_touched() {
 
 #[test]
 fn a_model_with_tools_looks_edits_runs_and_submits() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let script = ModelScript::default()
         .then_call("read_file", json!({"path": "items.py"}))
         .then_call("edit_file", edit())
         .then_call("run", json!({"command": "python3 -m unittest -q"}))
         .then_call("submit", json!({"summary": "fixed the index"}));
     let server = MockModelServer::start(script).unwrap();
-    let report = run_with(&world, &strong(&server), FIX, &[]).exits(0).json();
+    let report = run_with(&world, &Models::strong(&server), FIX, &[])
+        .exits(0)
+        .json();
     assert_eq!(report["verdict"]["verdict"], "pass");
     assert_eq!(report["files"], json!(["items.py"]));
     assert_eq!(report["spent"]["model_calls"], 4);
@@ -171,29 +77,31 @@ fn a_model_with_tools_looks_edits_runs_and_submits() {
     // The model saw what its tools said.
     let last = String::from_utf8(server.arrived().last().unwrap().body.clone()).unwrap();
     assert!(last.contains("exit status 0"), "{last}");
-    assert_eq!(branches(&world).len(), 1);
+    assert_eq!(Repo::of(&world).branches().len(), 1);
 }
 
 #[test]
 fn a_weak_model_writes_one_edit_and_a_bad_one_is_asked_for_again() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let block = |search: &str| {
         format!("items.py\n<<<<<<< SEARCH\n{search}\n=======\n{MENDED}\n>>>>>>> REPLACE\n")
     };
     let script = ModelScript::say(block("    return things[0]"))
         .then_say(block("    return items[len(items)]"));
     let server = MockModelServer::start(script).unwrap();
-    let report = run_with(&world, &weak(&server), FIX, &[]).exits(0).json();
+    let report = run_with(&world, &Models::weak(&server), FIX, &[])
+        .exits(0)
+        .json();
     assert_eq!(report["verdict"]["verdict"], "pass");
     assert_eq!(report["spent"]["model_calls"], 2);
-    assert_eq!(branches(&world).len(), 1);
+    assert_eq!(Repo::of(&world).branches().len(), 1);
 }
 
 #[test]
 fn a_weak_model_that_hands_back_what_it_was_shown_is_told_so() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let block = |replace: &str| {
         format!(
             "items.py\n<<<<<<< SEARCH\n    return items[len(items)]\n=======\n{replace}\n>>>>>>> \
@@ -202,7 +110,7 @@ fn a_weak_model_that_hands_back_what_it_was_shown_is_told_so() {
     };
     let script = ModelScript::say(block("    return items[len(items)]")).then_say(block(MENDED));
     let server = MockModelServer::start(script).unwrap();
-    let report = run_with(&world, &weak(&server), FIX, &["--max-loops", "0"])
+    let report = run_with(&world, &Models::weak(&server), FIX, &["--max-loops", "0"])
         .exits(0)
         .json();
     assert_eq!(report["spent"]["model_calls"], 2);
@@ -213,32 +121,34 @@ fn a_weak_model_that_hands_back_what_it_was_shown_is_told_so() {
 #[test]
 fn a_model_that_only_talks_never_passes() {
     for words in ["Done! All tests pass now.", "I have fixed everything."] {
-        let world = World::new();
-        buggy(&world);
+        let world = LulaEnv::new();
+        Repo::buggy(&world);
         let mut script = ModelScript::default();
         for _ in 0..8 {
             script = script.then_say(words);
         }
         let server = MockModelServer::start(script).unwrap();
-        let report = run_with(&world, &strong(&server), FIX, &["--max-loops", "1"]);
+        let report = run_with(&world, &Models::strong(&server), FIX, &["--max-loops", "1"]);
         let report = report.exits(1).json();
         assert_eq!(report["attempts"][0]["class"], "no_change");
         assert_eq!(report["delivered"], json!(null));
-        assert!(branches(&world).is_empty());
+        assert!(Repo::of(&world).branches().is_empty());
     }
 }
 
 #[test]
 fn answers_that_cannot_be_used_to_the_end_change_nothing() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let before = listing(&world.work());
     let mut script = ModelScript::default();
     for _ in 0..40 {
         script = script.then_say("Here is my edit: please imagine it.");
     }
     let server = MockModelServer::start(script).unwrap();
-    let report = run_with(&world, &weak(&server), FIX, &[]).exits(1).json();
+    let report = run_with(&world, &Models::weak(&server), FIX, &[])
+        .exits(1)
+        .json();
     assert_eq!(report["attempts"][0]["class"], "malformed");
     assert_eq!(report["diff"], "");
     assert_eq!(listing(&world.work()), before);
@@ -246,8 +156,8 @@ fn answers_that_cannot_be_used_to_the_end_change_nothing() {
 
 #[test]
 fn a_model_that_changes_the_tests_instead_is_caught() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let rigged = TESTS.replace("last([1, 2, 3]), 3)", "3, 3)");
     let mut script = ModelScript::default();
     for _ in 0..3 {
@@ -259,16 +169,16 @@ fn a_model_that_changes_the_tests_instead_is_caught() {
             .then_call("submit", json!({"summary": "all green"}));
     }
     let server = MockModelServer::start(script).unwrap();
-    let report = run_with(&world, &strong(&server), FIX, &["--max-loops", "1"]);
+    let report = run_with(&world, &Models::strong(&server), FIX, &["--max-loops", "1"]);
     let report = report.exits(1).json();
     assert_eq!(report["attempts"][0]["class"], "test_tampering");
-    assert!(branches(&world).is_empty());
+    assert!(Repo::of(&world).branches().is_empty());
 }
 
 #[test]
 fn a_failed_attempt_is_followed_by_another_that_knows_why() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let wrong = json!({"path": "items.py", "search": "    return items[len(items)]",
         "replace": "    return items[0]"});
     let script = ModelScript::default()
@@ -277,7 +187,9 @@ fn a_failed_attempt_is_followed_by_another_that_knows_why() {
         .then_call("edit_file", edit())
         .then_call("submit", json!({"summary": "done"}));
     let server = MockModelServer::start(script).unwrap();
-    let report = run_with(&world, &strong(&server), FIX, &[]).exits(0).json();
+    let report = run_with(&world, &Models::strong(&server), FIX, &[])
+        .exits(0)
+        .json();
     assert_eq!(report["attempts"][0]["class"], "test_fail");
     let third = String::from_utf8(server.arrived()[2].body.clone()).unwrap();
     assert!(third.contains("An earlier attempt failed"), "{third}");
@@ -295,10 +207,10 @@ fn without_tests_a_change_is_unverified_unless_a_command_shows_it() {
             .then_call("submit", json!({"summary": "wrote it"}))
     };
     let task = "write a greeting into hello.txt";
-    let world = World::new();
-    repository(&world, &[("README", "a project\n")]);
+    let world = LulaEnv::new();
+    Repo::with(&world, &[("README", "a project\n")]);
     let server = MockModelServer::start(script()).unwrap();
-    let report = run_with(&world, &strong(&server), task, &[])
+    let report = run_with(&world, &Models::strong(&server), task, &[])
         .exits(5)
         .json();
     assert_eq!(report["verdict"]["verdict"], "inconclusive");
@@ -307,11 +219,11 @@ fn without_tests_a_change_is_unverified_unless_a_command_shows_it() {
         "{report}"
     );
 
-    let world = World::new();
-    repository(&world, &[("README", "a project\n")]);
+    let world = LulaEnv::new();
+    Repo::with(&world, &[("README", "a project\n")]);
     let server = MockModelServer::start(script()).unwrap();
     let accept = ["--accept", "grep -q hello hello.txt"];
-    let report = run_with(&world, &strong(&server), task, &accept)
+    let report = run_with(&world, &Models::strong(&server), task, &accept)
         .exits(0)
         .json();
     let branch = report["delivered"]["branch"].as_str().unwrap();
@@ -321,14 +233,14 @@ fn without_tests_a_change_is_unverified_unless_a_command_shows_it() {
 
 #[test]
 fn a_spent_budget_ends_cleanly_and_more_goes_on() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let script = ModelScript::default()
         .then_call("edit_file", edit())
         .then_call("submit", json!({"summary": "done"}));
     let server = MockModelServer::start(script).unwrap();
     let small = ["--budget", "0.01"];
-    let report = run_with(&world, &strong(&server), FIX, &small)
+    let report = run_with(&world, &Models::strong(&server), FIX, &small)
         .exits(4)
         .json();
     assert_eq!(report["status"], "waiting");
@@ -341,13 +253,13 @@ fn a_spent_budget_ends_cleanly_and_more_goes_on() {
         "nothing may be asked that may cost too much"
     );
     world.run(&["resume", "last", "--budget", "50"]).exits(0);
-    assert_eq!(branches(&world).len(), 1);
+    assert_eq!(Repo::of(&world).branches().len(), 1);
 }
 
 #[test]
 fn a_secret_in_the_environment_reaches_no_store() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let script = ModelScript::default()
         .then_call("edit_file", edit())
         .then_call("run", json!({"command": "env"}));
@@ -359,7 +271,7 @@ fn a_secret_in_the_environment_reaches_no_store() {
         "--task",
         FIX,
         "--model",
-        &strong(&server),
+        &Models::strong(&server),
         "--coder",
         "model",
         "--models-keys",
@@ -385,8 +297,8 @@ fn a_secret_in_the_environment_reaches_no_store() {
 
 #[test]
 fn what_needs_a_model_says_so() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     world
         .run(&["run", "--task", "add a --verbose flag"])
         .exits(6)
@@ -396,9 +308,9 @@ fn what_needs_a_model_says_so() {
 
 #[test]
 fn nothing_failing_is_said_and_nothing_done() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let fixed = CODE.replace("    return items[len(items)]", MENDED);
-    repository(
+    Repo::with(
         &world,
         &[
             ("items.py", &fixed),
@@ -410,12 +322,12 @@ fn nothing_failing_is_said_and_nothing_done() {
         .run(&["run", "--task", FIX])
         .exits(5)
         .says("nothing to do: nothing fails: 2 tests pass; nothing was changed");
-    assert!(branches(&world).is_empty());
+    assert!(Repo::of(&world).branches().is_empty());
 }
 
 #[test]
 fn a_directory_that_is_no_repository_or_has_no_commit_is_refused() {
-    let world = World::new();
+    let world = LulaEnv::new();
     world.run(&["run", "--task", FIX]).exits(2).says("L0901");
     git(&world.work(), &["init", "--quiet"]);
     world.run(&["run", "--task", FIX]).exits(2).says("L0902");
@@ -425,8 +337,8 @@ fn a_directory_that_is_no_repository_or_has_no_commit_is_refused() {
 
 #[test]
 fn several_things_are_planned_first() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let plan = json!({"steps": ["Mend last in items.py.", "Add a test for it."]}).to_string();
     let test = "import unittest\n\nfrom items import last\n\n\nclass One(unittest.TestCase):\n    \
                 def test_one(self):\n        self.assertEqual(last([7]), 7)\n";
@@ -439,7 +351,7 @@ fn several_things_are_planned_first() {
         .then_call("submit", json!({"summary": "both done"}));
     let server = MockModelServer::start(script).unwrap();
     let task = "Fix the failing test of last. Add a test for a list of one.";
-    let report = run_with(&world, &strong(&server), task, &[])
+    let report = run_with(&world, &Models::strong(&server), task, &[])
         .exits(0)
         .json();
     assert_eq!(report["files"], json!(["items.py", "tests/test_one.py"]));
@@ -449,8 +361,8 @@ fn several_things_are_planned_first() {
 
 #[test]
 fn a_model_that_is_gone_is_replaced_by_the_next_one() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let script = ModelScript::default()
         .then_call("edit_file", edit())
         .then_call("submit", json!({"summary": "done"}));
@@ -460,15 +372,19 @@ fn a_model_that_is_gone_is_replaced_by_the_next_one() {
         refusing = refusing.then_fail(ScriptedFault::status(401));
     }
     let gone = MockModelServer::start(refusing).unwrap();
-    let second = strong(&server);
+    let second = Models::strong(&server);
     let more = ["--model", &second];
-    let report = run_with(&world, &strong(&gone), FIX, &more).exits(0).json();
+    let report = run_with(&world, &Models::strong(&gone), FIX, &more)
+        .exits(0)
+        .json();
     assert_eq!(report["attempts"][0]["class"], "model_unavailable");
     assert_eq!(report["by"], second);
 
-    let world = World::new();
-    buggy(&world);
-    let report = run_with(&world, &strong(&gone), FIX, &[]).exits(6).json();
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
+    let report = run_with(&world, &Models::strong(&gone), FIX, &[])
+        .exits(6)
+        .json();
     assert!(
         report["summary"].as_str().unwrap().contains("401"),
         "{report}"
@@ -477,11 +393,11 @@ fn a_model_that_is_gone_is_replaced_by_the_next_one() {
 
 #[test]
 fn tests_that_fail_now_and_then_prove_nothing() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let flaky = "import os\nimport unittest\n\n\nclass Dice(unittest.TestCase):\n    def \
                  test_dice(self):\n        seen = os.path.exists('/tmp/seen')\n        \
                  open('/tmp/seen', 'w').close()\n        self.assertTrue(seen)\n";
-    repository(
+    Repo::with(
         &world,
         &[
             ("a.py", "x = 1\n"),
@@ -493,5 +409,5 @@ fn tests_that_fail_now_and_then_prove_nothing() {
         .run(&["run", "--task", FIX])
         .exits(5)
         .says("a flaky test proves no change");
-    assert!(branches(&world).is_empty());
+    assert!(Repo::of(&world).branches().is_empty());
 }

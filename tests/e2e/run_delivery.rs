@@ -4,9 +4,9 @@ use lula_models::mock::MockModelServer;
 use lula_models::script::ModelScript;
 use serde_json::json;
 
-use crate::lula::{World, listing};
-use crate::run::{CODE, FIX, MENDED, branches, buggy, edit, git, run_with, strong};
-use crate::run_doors::{logs, mending};
+use crate::support::{
+    CODE, FIX, LulaEnv, MENDED, Models, Repo, edit, git, listing, logs, run_with,
+};
 
 fn mended() -> String {
     CODE.replace("    return items[len(items)]", MENDED)
@@ -14,15 +14,15 @@ fn mended() -> String {
 
 #[test]
 fn the_checkout_is_changed_where_it_is_as_committed_and_put_back() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let work = world.work();
     std::fs::write(work.join("notes.txt"), "mine\n").unwrap();
     std::fs::write(work.join("tests/__init__.py"), "# not committed\n").unwrap();
     let index = std::fs::read(work.join(".git/index")).unwrap();
-    let server = mending(1);
+    let server = Models::mending(1);
     let into = ["--deliver", "worktree"];
-    let report = run_with(&world, &strong(&server), FIX, &into)
+    let report = run_with(&world, &Models::strong(&server), FIX, &into)
         .exits(0)
         .json();
     let here = work.canonicalize().unwrap();
@@ -34,7 +34,7 @@ fn the_checkout_is_changed_where_it_is_as_committed_and_put_back() {
         "# not committed\n"
     );
     assert_eq!(std::fs::read(work.join(".git/index")).unwrap(), index);
-    assert!(branches(&world).is_empty());
+    assert!(Repo::of(&world).branches().is_empty());
     assert_eq!(git(&work, &["status", "--porcelain"]).lines().count(), 3);
     // Where a person went on from there it is theirs.
     std::fs::write(work.join("items.py"), mended() + "\n# more\n").unwrap();
@@ -47,16 +47,21 @@ fn the_checkout_is_changed_where_it_is_as_committed_and_put_back() {
 
 #[test]
 fn a_checkout_that_was_changed_there_stays_as_it_is() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let work = world.work();
     let own = CODE.replace("x * 2", "x + x");
     std::fs::write(work.join("items.py"), &own).unwrap();
-    let server = mending(1);
-    run_with(&world, &strong(&server), FIX, &["--deliver", "worktree"])
-        .exits(1)
-        .says("items.py")
-        .says("nothing in it was changed");
+    let server = Models::mending(1);
+    run_with(
+        &world,
+        &Models::strong(&server),
+        FIX,
+        &["--deliver", "worktree"],
+    )
+    .exits(1)
+    .says("items.py")
+    .says("nothing in it was changed");
     assert_eq!(std::fs::read_to_string(work.join("items.py")).unwrap(), own);
     // The change is not lost.
     let diff = world.run(&["diff", "last"]).exits(0).stdout;
@@ -72,15 +77,15 @@ fn a_checkout_that_was_changed_there_stays_as_it_is() {
 
 #[test]
 fn nothing_is_delivered_where_nothing_is_wanted() {
-    let world = World::new();
-    buggy(&world);
-    let server = mending(1);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
+    let server = Models::mending(1);
     let nowhere = ["--deliver", "none"];
-    let report = run_with(&world, &strong(&server), FIX, &nowhere)
+    let report = run_with(&world, &Models::strong(&server), FIX, &nowhere)
         .exits(0)
         .json();
     assert_eq!(report["delivered"], json!(null));
-    assert!(branches(&world).is_empty());
+    assert!(Repo::of(&world).branches().is_empty());
     assert_eq!(git(&world.work(), &["status", "--porcelain"]), "");
     world
         .run(&["undo", "last"])
@@ -90,12 +95,12 @@ fn nothing_is_delivered_where_nothing_is_wanted() {
 
 #[test]
 fn a_commit_names_the_record_it_came_from() {
-    let world = World::new();
-    buggy(&world);
-    let server = mending(1);
-    run_with(&world, &strong(&server), FIX, &[]).exits(0);
-    let [branch] = &branches(&world)[..] else {
-        panic!("{:?}", branches(&world));
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
+    let server = Models::mending(1);
+    run_with(&world, &Models::strong(&server), FIX, &[]).exits(0);
+    let [branch] = &Repo::of(&world).branches()[..] else {
+        panic!("{:?}", Repo::of(&world).branches());
     };
     let format = "--format=%(trailers:key=Lula-Audit,valueonly)";
     let named = git(&world.work(), &["log", "-1", format, branch]);
@@ -110,12 +115,12 @@ fn a_commit_names_the_record_it_came_from() {
 
 #[test]
 fn a_patch_can_be_had_instead_of_a_branch() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let ran = world
         .run(&["run", "-q", "--task", FIX, "--deliver", "patch"])
         .exits(0);
-    assert!(branches(&world).is_empty());
+    assert!(Repo::of(&world).branches().is_empty());
     let file = world.work().join("fix.patch");
     std::fs::write(&file, ran.stdout).unwrap();
     git(&world.work(), &["apply", "fix.patch"]);
@@ -125,10 +130,10 @@ fn a_patch_can_be_had_instead_of_a_branch() {
 
 #[test]
 fn a_delivery_can_be_taken_back_until_somebody_builds_on_it() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     world.run(&["run", "--task", FIX]).exits(0);
-    let branch = branches(&world)[0].clone();
+    let branch = Repo::of(&world).branches()[0].clone();
     let work = world.work();
     git(&work, &["checkout", "--quiet", &branch]);
     world.run(&["undo", "last"]).exits(1).says("checked out");
@@ -138,26 +143,26 @@ fn a_delivery_can_be_taken_back_until_somebody_builds_on_it() {
     );
     git(&work, &["checkout", "--quiet", "main"]);
     world.run(&["undo", "last"]).exits(1).says("has moved");
-    assert_eq!(branches(&world), std::slice::from_ref(&branch));
+    assert_eq!(Repo::of(&world).branches(), std::slice::from_ref(&branch));
 
     git(
         &work,
         &["branch", "--force", &branch, &format!("{branch}^")],
     );
     world.run(&["undo", "last"]).exits(0).says("brings it back");
-    assert!(branches(&world).is_empty());
+    assert!(Repo::of(&world).branches().is_empty());
     let kept = git(
         &work,
         &["for-each-ref", "--format=%(refname)", "refs/lula/undone"],
     );
     git(&work, &["branch", &branch, &kept]);
-    assert_eq!(branches(&world), [branch]);
+    assert_eq!(Repo::of(&world).branches(), [branch]);
 }
 
 #[test]
 fn what_commands_leave_behind_is_no_part_of_the_change() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let mess = "git init -q . ; git init -q inner ; echo x > inner/x ; mkdir -p __pycache__ ; echo y > \
                 __pycache__/y.pyc ; ln -s /etc/passwd link ; true";
     let script = ModelScript::default()
@@ -166,7 +171,9 @@ fn what_commands_leave_behind_is_no_part_of_the_change() {
         .then_call("run", json!({"command": "rm link"}))
         .then_call("submit", json!({"summary": "done"}));
     let server = MockModelServer::start(script).unwrap();
-    let report = run_with(&world, &strong(&server), FIX, &[]).exits(0).json();
+    let report = run_with(&world, &Models::strong(&server), FIX, &[])
+        .exits(0)
+        .json();
     assert_eq!(report["files"], json!(["items.py"]));
     // The space is given back when the run is over.
     let checkouts = world.home().join(".local/state/lula/checkouts");

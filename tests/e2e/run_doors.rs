@@ -1,15 +1,15 @@
 //! The doors of a run: lanes, questions, the background, steering, cancelling, logs
 
 use std::process::Child;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lula_models::mock::MockModelServer;
 use lula_models::script::{ModelScript, ScriptedFault};
 use serde_json::{Value, json};
 
-use crate::lula::World;
-use crate::processes::{begin_heard, ended, interrupt};
-use crate::run::{FIX, branches, buggy, edit, run_with, strong, weak};
+use crate::support::{
+    FIX, LulaEnv, Models, Repo, begin_heard, edit, ended, interrupt, logs, run_with, until,
+};
 
 /// A model that looks slow: the command it runs takes a while.
 fn slow() -> ModelScript {
@@ -19,46 +19,10 @@ fn slow() -> ModelScript {
         .then_call("submit", json!({"summary": "done"}))
 }
 
-/// A model that mends it, so many times.
-pub(crate) fn mending(times: usize) -> MockModelServer {
-    let mut script = ModelScript::default();
-    for _ in 0..times {
-        script = script
-            .then_call("edit_file", edit())
-            .then_call("submit", json!({"summary": "done"}));
-    }
-    MockModelServer::start(script).unwrap()
-}
-
 /// Starts a run in another process.
-fn spawn(world: &World, model: &str) -> Child {
+fn spawn(world: &LulaEnv, model: &str) -> Child {
     let line = ["run", "--task", FIX, "--model", model, "--coder", "model"];
     begin_heard(world, &line)
-}
-
-/// Waits until the log of the last run says something.
-pub(crate) fn until(world: &World, what: impl Fn(&[Value]) -> bool) {
-    let patience = Instant::now() + Duration::from_mins(2);
-    loop {
-        let logs = logs(world);
-        if what(&logs) {
-            return;
-        }
-        assert!(Instant::now() < patience, "{logs:#?}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
-/// What happened in the last run, as far as there is one.
-pub(crate) fn logs(world: &World) -> Vec<Value> {
-    let ran = world.run(&["logs", "last", "--json"]);
-    if ran.status != 0 {
-        return Vec::new();
-    }
-    ran.stdout
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
 }
 
 fn has(logs: &[Value], event: &str, name: &str) -> bool {
@@ -68,14 +32,14 @@ fn has(logs: &[Value], event: &str, name: &str) -> bool {
 
 #[test]
 fn a_lane_can_be_chosen() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let plan = json!({"steps": ["Mend last."]}).to_string();
     let script = ModelScript::say(plan)
         .then_call("edit_file", edit())
         .then_call("submit", json!({"summary": "done"}));
     let server = MockModelServer::start(script).unwrap();
-    run_with(&world, &strong(&server), FIX, &["--lane", "deep"]).exits(0);
+    run_with(&world, &Models::strong(&server), FIX, &["--lane", "deep"]).exits(0);
     assert!(has(&logs(&world), "node_left", "planner"));
 
     let several = "Fix the failing test of last. Add a test for a list of one.";
@@ -85,7 +49,7 @@ fn a_lane_can_be_chosen() {
     let server = MockModelServer::start(script).unwrap();
     run_with(
         &world,
-        &strong(&server),
+        &Models::strong(&server),
         several,
         &["--lane", "interactive"],
     )
@@ -113,15 +77,18 @@ fn a_lane_can_be_chosen() {
 
 #[test]
 fn a_question_waits_for_its_answer_and_is_bound_to_the_change() {
-    let world = World::new();
-    buggy(&world);
-    let server = mending(1);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
+    let server = Models::mending(1);
     let ask = ["--approve", "ask"];
-    let report = run_with(&world, &strong(&server), FIX, &ask)
+    let report = run_with(&world, &Models::strong(&server), FIX, &ask)
         .exits(3)
         .json();
     assert_eq!(report["status"], "waiting");
-    assert!(branches(&world).is_empty(), "nothing before the answer");
+    assert!(
+        Repo::of(&world).branches().is_empty(),
+        "nothing before the answer"
+    );
     let shown = world.run(&["diff", "last"]).exits(0);
     assert_eq!(shown.stdout, report["diff"].as_str().unwrap());
     // Without a terminal no person can have looked.
@@ -133,7 +100,7 @@ fn a_question_waits_for_its_answer_and_is_bound_to_the_change() {
         .exits(0)
         .says("approved");
     world.run(&["resume", "last"]).exits(0);
-    assert_eq!(branches(&world).len(), 1);
+    assert_eq!(Repo::of(&world).branches().len(), 1);
     world.run(&["replay", "last", "--verify"]).exits(0);
     world
         .run(&["approve", "last", "--yes"])
@@ -143,10 +110,10 @@ fn a_question_waits_for_its_answer_and_is_bound_to_the_change() {
 
 #[test]
 fn a_no_delivers_nothing_and_a_yes_beforehand_is_on_record() {
-    let world = World::new();
-    buggy(&world);
-    let server = mending(2);
-    let (model, ask) = (strong(&server), ["--approve", "ask"]);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
+    let server = Models::mending(2);
+    let (model, ask) = (Models::strong(&server), ["--approve", "ask"]);
     run_with(&world, &model, FIX, &ask).exits(3);
     let waiting = world.run(&["approvals", "--json"]).exits(0).json();
     let question = waiting[0]["id"].as_str().unwrap();
@@ -159,24 +126,24 @@ fn a_no_delivers_nothing_and_a_yes_beforehand_is_on_record() {
         .run(&["resume", "last"])
         .exits(1)
         .says("not delivered");
-    assert!(branches(&world).is_empty());
+    assert!(Repo::of(&world).branches().is_empty());
 
     run_with(&world, &model, FIX, &ask).exits(3);
     world
         .run(&["resume", "last", "--approve", "auto"])
         .exits(0)
         .says("approved beforehand");
-    assert_eq!(branches(&world).len(), 1);
+    assert_eq!(Repo::of(&world).branches().len(), 1);
     let logs = logs(&world);
     assert!(has(&logs, "voted", "vote"), "{logs:#?}");
 }
 
 #[test]
 fn a_run_works_in_the_background_and_is_followed_from_elsewhere() {
-    let world = World::new();
-    buggy(&world);
-    let server = mending(1);
-    let begun = run_with(&world, &strong(&server), FIX, &["--detach"]);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
+    let server = Models::mending(1);
+    let begun = run_with(&world, &Models::strong(&server), FIX, &["--detach"]);
     let begun = begun.exits(0).json();
     let run = begun["run"].as_str().unwrap();
     let followed = world.run(&["logs", "-f", run]).exits(0);
@@ -184,15 +151,15 @@ fn a_run_works_in_the_background_and_is_followed_from_elsewhere() {
     assert!(followed.stdout.contains("verified"), "{}", followed.stdout);
     let shown = world.run(&["show", run, "--json"]).exits(0).json();
     assert_eq!(shown["verdict"]["verdict"], "pass");
-    assert_eq!(branches(&world).len(), 1);
+    assert_eq!(Repo::of(&world).branches().len(), 1);
 }
 
 #[test]
 fn a_run_in_the_background_is_taken_up_before_it_is_told_so() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let server = MockModelServer::start(slow()).unwrap();
-    let begun = run_with(&world, &strong(&server), FIX, &["--detach"]);
+    let begun = run_with(&world, &Models::strong(&server), FIX, &["--detach"]);
     let run = begun.exits(0).json()["run"].as_str().unwrap().to_owned();
     let shown = world.run(&["show", &run, "--json"]).exits(0).json();
     assert_eq!(shown["status"], "running", "{shown}");
@@ -206,8 +173,8 @@ fn a_run_in_the_background_is_taken_up_before_it_is_told_so() {
 
 #[test]
 fn what_keeps_a_runner_from_starting_is_said_once_with_what_to_do() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let floor = ["--sandbox-min-tier", "microvm"];
     for more in [&[][..], &["--detach"]] {
         let line = [&["run", "--task", FIX][..], &floor, more].concat();
@@ -218,7 +185,7 @@ fn what_keeps_a_runner_from_starting_is_said_once_with_what_to_do() {
             .says("error[L0301]")
             .says("no tier at or above `microvm`");
         if !more.is_empty() {
-            ran.says("nobody works on it").says("lula resume run_");
+            ran.says("no driver works on it").says("lula resume run_");
         }
     }
     let rules = world.home().join("rules.toml");
@@ -239,10 +206,10 @@ fn what_keeps_a_runner_from_starting_is_said_once_with_what_to_do() {
 
 #[test]
 fn a_note_reaches_the_next_turn_of_a_run_in_another_process() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let server = MockModelServer::start(slow()).unwrap();
-    let child = spawn(&world, &strong(&server));
+    let child = spawn(&world, &Models::strong(&server));
     until(&world, |logs| has(logs, "effect_intended", "exec"));
     let shown = world.run(&["show", "last", "--json"]).exits(0).json();
     assert_eq!(shown["status"], "running", "{shown}");
@@ -279,8 +246,8 @@ fn a_note_reaches_the_next_turn_of_a_run_in_another_process() {
 
 #[test]
 fn a_weak_model_and_later_attempts_hear_a_note_too() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let block = |by: &str| {
         format!(
             "items.py\n<<<<<<< SEARCH\n    return items[len(items)]\n=======\n    return \
@@ -290,7 +257,7 @@ fn a_weak_model_and_later_attempts_hear_a_note_too() {
     let script = ModelScript::say(block("items[0]")).then_say(block("items[-1]"));
     let server = MockModelServer::start(script).unwrap();
     // A budget of nothing: the run waits before its first call.
-    let model = weak(&server);
+    let model = Models::weak(&server);
     run_with(&world, &model, FIX, &["--max-calls", "0"]).exits(4);
     world
         .run(&["steer", "last", "mind negative indices"])
@@ -305,10 +272,10 @@ fn a_weak_model_and_later_attempts_hear_a_note_too() {
 
 #[test]
 fn ctrl_c_once_finishes_the_step_and_the_run_goes_on_without_repeating_it() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let server = MockModelServer::start(slow()).unwrap();
-    let child = spawn(&world, &strong(&server));
+    let child = spawn(&world, &Models::strong(&server));
     until(&world, |logs| has(logs, "effect_intended", "exec"));
     interrupt(&child);
     ended(child)
@@ -320,19 +287,19 @@ fn ctrl_c_once_finishes_the_step_and_the_run_goes_on_without_repeating_it() {
     world.run(&["resume", "last"]).exits(0);
     let retried = |line: &Value| line["event"] == "effect_retried";
     assert!(!logs(&world).iter().any(retried), "nothing was lost");
-    assert_eq!(branches(&world).len(), 1);
+    assert_eq!(Repo::of(&world).branches().len(), 1);
 }
 
 #[test]
 fn ctrl_c_twice_stops_at_once_and_nothing_is_lost() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let script = ModelScript::default()
         .then_call("edit_file", edit())
         .then_fail(ScriptedFault::stall_after(0))
         .then_call("submit", json!({"summary": "done"}));
     let server = MockModelServer::start(script).unwrap();
-    let child = spawn(&world, &strong(&server));
+    let child = spawn(&world, &Models::strong(&server));
     until(&world, |logs| {
         let asked = |line: &&Value| line["event"] == "effect_intended" && line["name"] == "ask";
         logs.iter().filter(asked).count() == 2
@@ -342,16 +309,16 @@ fn ctrl_c_twice_stops_at_once_and_nothing_is_lost() {
     interrupt(&child);
     ended(child).exits(5).says("at once");
     world.run(&["resume", "last"]).exits(0);
-    assert_eq!(branches(&world).len(), 1);
+    assert_eq!(Repo::of(&world).branches().len(), 1);
 }
 
 #[test]
 fn cancelling_ends_a_run_in_another_process_and_one_that_waits() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let script = ModelScript::default().then_fail(ScriptedFault::stall_after(0));
     let server = MockModelServer::start(script).unwrap();
-    let child = spawn(&world, &strong(&server));
+    let child = spawn(&world, &Models::strong(&server));
     until(&world, |logs| has(logs, "effect_intended", "ask"));
     world
         .run(&["cancel", "last", "--reason", "not today"])
@@ -361,8 +328,8 @@ fn cancelling_ends_a_run_in_another_process_and_one_that_waits() {
     world.run(&["resume", "last"]).exits(1);
     world.run(&["cancel", "last"]).exits(1).says("is over");
 
-    let server = mending(1);
-    run_with(&world, &strong(&server), FIX, &["--approve", "ask"]).exits(3);
+    let server = Models::mending(1);
+    run_with(&world, &Models::strong(&server), FIX, &["--approve", "ask"]).exits(3);
     let report = world.run(&["cancel", "last", "--json"]).exits(0).json();
     assert!(
         report["summary"]
@@ -371,7 +338,7 @@ fn cancelling_ends_a_run_in_another_process_and_one_that_waits() {
             .contains("no longer wanted"),
         "{report}"
     );
-    assert!(branches(&world).is_empty());
+    assert!(Repo::of(&world).branches().is_empty());
     let runs = world.run(&["runs", "--json"]).exits(0).json();
     assert_eq!(runs[1]["status"], "done");
     world.run(&["replay", "last", "--verify"]).exits(0);
@@ -380,10 +347,10 @@ fn cancelling_ends_a_run_in_another_process_and_one_that_waits() {
 
 #[test]
 fn a_run_is_named_by_its_id_the_end_of_it_or_last() {
-    let world = World::new();
-    buggy(&world);
-    let server = mending(1);
-    run_with(&world, &strong(&server), FIX, &[]).exits(0);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
+    let server = Models::mending(1);
+    run_with(&world, &Models::strong(&server), FIX, &[]).exits(0);
     let runs = world.run(&["runs", "--json"]).exits(0).json();
     let id = runs[0]["run"].as_str().unwrap().to_owned();
     let end = &id[id.len() - 10..];
@@ -402,15 +369,15 @@ fn a_run_is_named_by_its_id_the_end_of_it_or_last() {
         world.run(&[command, "nonesuch"]).exits(2).says("L0603");
     }
     world.run(&["undo", end]).exits(0);
-    assert!(branches(&world).is_empty());
+    assert!(Repo::of(&world).branches().is_empty());
 }
 
 #[test]
 fn the_log_is_told_line_by_line_with_its_chain() {
-    let world = World::new();
-    buggy(&world);
-    let server = mending(1);
-    let model = strong(&server);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
+    let server = Models::mending(1);
+    let model = Models::strong(&server);
     run_with(&world, &model, FIX, &[]).exits(0);
     let logs = logs(&world);
     for (at, line) in logs.iter().enumerate() {

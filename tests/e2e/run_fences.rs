@@ -7,11 +7,9 @@ use lula_models::mock::MockModelServer;
 use lula_models::script::ModelScript;
 use serde_json::json;
 
-use crate::lula::{Ran, World, listing};
-use crate::run::{
-    CODE, FIX, MENDED, TESTS, branches, buggy, git, repository, run_with, strong, weak,
+use crate::support::{
+    CODE, FIX, LulaEnv, MENDED, Models, Ran, Repo, TESTS, git, listing, run_with,
 };
-use crate::run_doors::mending;
 
 #[test]
 fn a_model_that_says_nothing_or_done_never_passes() {
@@ -20,10 +18,10 @@ fn a_model_that_says_nothing_or_done_never_passes() {
         "done",
         "{\"status\": \"done\", \"tests\": \"all pass\"}",
     ] {
-        for model in [strong, weak] {
+        for model in [Models::strong, Models::weak] {
             for more in [&[][..], &["--accept", "grep -q hello hello.txt"][..]] {
-                let world = World::new();
-                buggy(&world);
+                let world = LulaEnv::new();
+                Repo::buggy(&world);
                 let mut script = ModelScript::default();
                 for _ in 0..40 {
                     script = script.then_say(words);
@@ -35,7 +33,7 @@ fn a_model_that_says_nothing_or_done_never_passes() {
                 let report = report.json();
                 assert_ne!(report["verdict"]["verdict"], "pass");
                 assert_eq!(report["delivered"], json!(null));
-                assert!(branches(&world).is_empty());
+                assert!(Repo::of(&world).branches().is_empty());
             }
         }
     }
@@ -44,23 +42,28 @@ fn a_model_that_says_nothing_or_done_never_passes() {
 #[test]
 fn a_model_that_submits_without_a_change_never_passes() {
     for task in [FIX, "make it faster"] {
-        let world = World::new();
-        buggy(&world);
+        let world = LulaEnv::new();
+        Repo::buggy(&world);
         let mut script = ModelScript::default();
         for _ in 0..10 {
             script = script.then_call("submit", json!({"summary": "all green"}));
         }
         let server = MockModelServer::start(script).unwrap();
-        let report = run_with(&world, &strong(&server), task, &["--max-loops", "1"]);
+        let report = run_with(
+            &world,
+            &Models::strong(&server),
+            task,
+            &["--max-loops", "1"],
+        );
         assert_ne!(report.status, 0, "{}", report.stdout);
-        assert!(branches(&world).is_empty());
+        assert!(Repo::of(&world).branches().is_empty());
     }
 }
 
 #[test]
 fn work_that_was_not_committed_is_no_part_of_a_run_and_stays() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let work = world.work();
     // A person is in the middle of something that would break every test.
     std::fs::write(work.join("items.py"), "raise SystemExit\n").unwrap();
@@ -87,15 +90,15 @@ fn work_that_was_not_committed_is_no_part_of_a_run_and_stays() {
     assert_eq!(after, before);
     assert_eq!(git(&work, &["status", "--porcelain"]), status);
     assert_eq!(git(&work, &["stash", "list"]), stash);
-    let branch = &branches(&world)[0];
+    let branch = &Repo::of(&world).branches()[0];
     let changed = git(&work, &["diff", "--name-only", "main", branch]);
     assert_eq!(changed, "items.py");
 }
 
 #[test]
 fn a_folder_of_a_monorepo_is_worked_on_from_inside() {
-    let world = World::new();
-    repository(
+    let world = LulaEnv::new();
+    Repo::with(
         &world,
         &[
             ("services/shop/items.py", CODE),
@@ -109,7 +112,7 @@ fn a_folder_of_a_monorepo_is_worked_on_from_inside() {
     let ran = Ran::from(command.current_dir(&folder).output().unwrap());
     let report = ran.exits(0).json();
     assert_eq!(report["files"], json!(["services/shop/items.py"]));
-    let branch = &branches(&world)[0];
+    let branch = &Repo::of(&world).branches()[0];
     let text = git(
         &world.work(),
         &["show", &format!("{branch}:services/shop/items.py")],
@@ -124,8 +127,8 @@ fn is_root() -> bool {
 
 #[test]
 fn a_folder_with_tests_of_its_own_is_judged_by_them() {
-    let world = World::new();
-    repository(
+    let world = LulaEnv::new();
+    Repo::with(
         &world,
         &[
             ("README", "many things\n"),
@@ -138,7 +141,7 @@ fn a_folder_with_tests_of_its_own_is_judged_by_them() {
         .then_call("edit_file", edit)
         .then_call("submit", json!({"summary": "done"}));
     let server = MockModelServer::start(script).unwrap();
-    let model = strong(&server);
+    let model = Models::strong(&server);
     let folder = world.work().join("tools/greet");
     let accept = ["--accept", "test -f words.txt"];
     let line = ["run", "--json", "--task", FIX, "--model", &model];
@@ -149,7 +152,7 @@ fn a_folder_with_tests_of_its_own_is_judged_by_them() {
 }
 
 /// Runs the binary where its state directory is a file system of its own.
-fn with_state_on(world: &World, options: &str, arguments: &[&str]) -> Ran {
+fn with_state_on(world: &LulaEnv, options: &str, arguments: &[&str]) -> Ran {
     let state = world.home().join("state");
     std::fs::create_dir_all(&state).unwrap();
     let script =
@@ -174,17 +177,17 @@ fn with_state_on(world: &World, options: &str, arguments: &[&str]) -> Ran {
 
 #[test]
 fn a_disk_that_is_full_or_read_only_ends_a_run_with_its_reason() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let before = listing(&world.work());
     // The model mends it every time: what stands in the way is the disk.
-    let server = mending(6);
-    let model = strong(&server);
+    let server = Models::mending(6);
+    let model = Models::strong(&server);
     let line = ["run", "--task", FIX, "--model", &model, "--coder", "model"];
     with_state_on(&world, "size=64m", &line).exits(0);
     git(
         &world.work(),
-        &["branch", "-D", &branches(&world)[0].clone()],
+        &["branch", "-D", &Repo::of(&world).branches()[0].clone()],
     );
 
     let ran = with_state_on(&world, "ro", &line);
@@ -195,7 +198,7 @@ fn a_disk_that_is_full_or_read_only_ends_a_run_with_its_reason() {
         ran.stderr
     );
     assert!(ran.stderr.contains("error[L"), "{}", ran.stderr);
-    assert!(branches(&world).is_empty());
+    assert!(Repo::of(&world).branches().is_empty());
 
     // From a disk on which nothing fits to one on which almost everything does.
     for kilobytes in [4, 64, 160, 400] {
@@ -207,7 +210,7 @@ fn a_disk_that_is_full_or_read_only_ends_a_run_with_its_reason() {
             // It fitted after all; then it is all there.
             git(
                 &world.work(),
-                &["branch", "-D", &branches(&world)[0].clone()],
+                &["branch", "-D", &Repo::of(&world).branches()[0].clone()],
             );
             continue;
         }
@@ -215,7 +218,7 @@ fn a_disk_that_is_full_or_read_only_ends_a_run_with_its_reason() {
         assert!(said.contains("full") || said.contains("No space"), "{said}");
         // A full disk is not an internal error.
         assert!(!said.contains("L0000"), "{said}");
-        assert!(branches(&world).is_empty(), "{said}");
+        assert!(Repo::of(&world).branches().is_empty(), "{said}");
     }
     let outside = |files: Vec<(std::path::PathBuf, Vec<u8>)>| {
         let git = world.work().join(".git");

@@ -4,39 +4,35 @@ use lula_models::mock::MockModelServer;
 use lula_models::script::{ModelScript, ScriptedFault};
 use serde_json::{Value, json};
 
-use crate::lula::World;
-use crate::processes::{
-    BLOWS, Dice, begin, begin_heard, blows, ended, events, interrupt, runners_of, strike,
-    wait_until,
+use crate::support::{
+    CODE, Dice, FIX, LulaEnv, MENDED, Models, Repo, acts, always, begin, begin_heard, blows, edit,
+    ended, events, git, interrupt, kill_child, runners_of, strike, wait_until,
 };
-use crate::run::{CODE, FIX, MENDED, branches, buggy, edit, git, strong};
-use crate::run_hands::untouched;
-use crate::scripts::{acts, always};
 
 #[test]
 fn a_run_that_was_killed_goes_on_where_it_was() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let script = ModelScript::default()
         .then_call("edit_file", edit())
         .then_fail(ScriptedFault::stall_after(0))
         .then_call("submit", json!({"summary": "done"}));
     let server = MockModelServer::start(script).unwrap();
-    let model = strong(&server);
+    let model = Models::strong(&server);
     let line = ["run", "--task", FIX, "--model", &model, "--coder", "model"];
     let mut child = begin(&world, &line);
     wait_until("the second question", || server.arrived().len() >= 2);
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(branches(&world).is_empty());
+    assert!(Repo::of(&world).branches().is_empty());
 
     let report = world.run(&["resume", "last", "--json"]).exits(0).json();
     assert_eq!(report["verdict"]["verdict"], "pass");
     assert_eq!(report["files"], json!(["items.py"]));
     // One answer before, one after; the one that was lost is charged as if it had come.
     assert_eq!(report["spent"]["model_calls"], 3);
-    let [branch] = &branches(&world)[..] else {
-        panic!("{:?}", branches(&world));
+    let [branch] = &Repo::of(&world).branches()[..] else {
+        panic!("{:?}", Repo::of(&world).branches());
     };
     let text = git(&world.work(), &["show", &format!("{branch}:items.py")]);
     assert_eq!(
@@ -46,19 +42,19 @@ fn a_run_that_was_killed_goes_on_where_it_was() {
     world.run(&["replay", "last", "--verify"]).exits(0);
     // Going on with what is over changes nothing.
     world.run(&["resume", "last"]).exits(0);
-    assert_eq!(branches(&world).len(), 1);
+    assert_eq!(Repo::of(&world).branches().len(), 1);
 }
 
 #[test]
 fn ctrl_c_puts_a_run_down_and_says_how_to_go_on() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let script = ModelScript::default()
         .then_call("edit_file", edit())
         .then_fail(ScriptedFault::stall_after(0))
         .then_call("submit", json!({"summary": "done"}));
     let server = MockModelServer::start(script).unwrap();
-    let model = strong(&server);
+    let model = Models::strong(&server);
     let line = ["run", "--task", FIX, "--model", &model, "--coder", "model"];
     let child = begin_heard(&world, &line);
     wait_until("the second question", || server.arrived().len() >= 2);
@@ -66,25 +62,26 @@ fn ctrl_c_puts_a_run_down_and_says_how_to_go_on() {
     let ran = ended(child).exits(5);
     ran.says("interrupted").says("lula resume run_");
     world.run(&["resume", "last"]).exits(0);
-    assert_eq!(branches(&world).len(), 1);
+    assert_eq!(Repo::of(&world).branches().len(), 1);
 }
 
 /// Kills a run at several moments of its life and compares the end with one that lived.
 #[test]
 fn wherever_a_run_is_killed_it_ends_the_same() {
-    let calm = World::new();
-    buggy(&calm);
+    let calm = LulaEnv::new();
+    Repo::buggy(&calm);
     calm.run(&["run", "--task", FIX]).exits(0);
-    let tree_of = |world: &World| {
-        let [branch] = &branches(world)[..] else {
-            panic!("{:?}", branches(world));
+    let tree_of = |world: &LulaEnv| {
+        let [branch] = &Repo::of(world).branches()[..] else {
+            panic!("{:?}", Repo::of(world).branches());
         };
         git(&world.work(), &["rev-parse", &format!("{branch}^{{tree}}")])
     };
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let mut line = vec!["run", "--task", FIX];
     // The moments are where the log has grown to so many events.
+    let mut kills = 0;
     for moment in [2, 9, 13, 19, 23] {
         let mut child = begin(&world, &line);
         loop {
@@ -93,10 +90,10 @@ fn wherever_a_run_is_killed_it_ends_the_same() {
                 break;
             }
         }
-        let _ = child.kill();
-        child.wait().unwrap();
+        kills += u32::from(kill_child(&mut child));
         line = vec!["resume", "last"];
     }
+    assert!(kills > 0, "the run ended by itself before every kill");
     world.run(&["resume", "last"]).exits(0);
     assert_eq!(tree_of(&world), tree_of(&calm));
     let runs = world.run(&["runs", "--json"]).exits(0).json();
@@ -106,9 +103,9 @@ fn wherever_a_run_is_killed_it_ends_the_same() {
 }
 
 /// What a run came to, without what differs between two runs of the same task.
-fn outcome(world: &World) -> Value {
-    let [branch] = &branches(world)[..] else {
-        panic!("{:?}", branches(world));
+fn outcome(world: &LulaEnv) -> Value {
+    let [branch] = &Repo::of(world).branches()[..] else {
+        panic!("{:?}", Repo::of(world).branches());
     };
     let tree = git(&world.work(), &["rev-parse", &format!("{branch}^{{tree}}")]);
     let shown = world.run(&["show", "last", "--json"]).exits(0).json();
@@ -147,10 +144,10 @@ fn wherever_brain_and_runner_are_killed_a_run_ends_the_same() {
     let kills = std::env::var("LULA_RUN_KILLS").ok();
     let kills: u64 = kills.map_or(6, |text| text.parse().unwrap());
     let server = MockModelServer::start(steady()).unwrap();
-    let model = strong(&server);
+    let model = Models::strong(&server);
     let line = ["run", "--task", FIX, "--model", &model, "--coder", "model"];
-    let calm = World::new();
-    buggy(&calm);
+    let calm = LulaEnv::new();
+    Repo::buggy(&calm);
     calm.run(&line).exits(0);
     let whole = events(&calm);
     let expected = outcome(&calm);
@@ -160,16 +157,17 @@ fn wherever_brain_and_runner_are_killed_a_run_ends_the_same() {
     let mut early = 0;
     while struck < kills {
         seed += 1;
-        let world = World::new();
-        buggy(&world);
-        let before = untouched(&world);
-        let untouched_yet = || assert_eq!(untouched(&world), before, "seed {seed}");
-        let (next, at) = blows(&world, &line, (&mut dice, whole), untouched_yet);
-        early += at.iter().filter(|at| **at < whole).count();
-        struck += BLOWS;
-        world.run(&next).exits(0);
+        let world = LulaEnv::new();
+        Repo::buggy(&world);
+        let before = Repo::of(&world).untouched();
+        let untouched_yet = || assert_eq!(Repo::of(&world).untouched(), before, "seed {seed}");
+        let blows = blows(&world, &line, (&mut dice, whole), untouched_yet);
+        early += blows.moments.iter().filter(|at| **at < whole).count();
+        struck += blows.kills;
+        assert!(seed <= 4 * kills, "{struck} kills in {seed} runs");
+        world.run(&blows.next).exits(0);
         assert_eq!(outcome(&world), expected, "seed {seed}");
-        assert_eq!(untouched(&world), before, "seed {seed}");
+        assert_eq!(Repo::of(&world).untouched(), before, "seed {seed}");
         world.run(&["replay", "last", "--verify"]).exits(0);
         world.run(&["audit", "verify"]).exits(0);
     }
@@ -178,13 +176,14 @@ fn wherever_brain_and_runner_are_killed_a_run_ends_the_same() {
 
 #[test]
 fn a_runner_that_is_killed_in_mid_run_is_replaced_and_the_run_goes_on() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let mut brain = begin(&world, &["run", "--task", FIX]);
     let works = || runners_of(&world).len() == 1;
     let checkouts = world.home().join(".local/state/lula/checkouts");
     wait_until("a runner at work", || works() && checkouts.exists());
-    runners_of(&world).into_iter().for_each(strike);
+    let struck = runners_of(&world).into_iter().filter(|pid| strike(*pid));
+    assert_eq!(struck.count(), 1, "there was a runner to kill");
     assert!(brain.wait().unwrap().success());
-    assert_eq!(branches(&world).len(), 1);
+    assert_eq!(Repo::of(&world).branches().len(), 1);
 }

@@ -5,11 +5,10 @@ use lula_models::mock::MockModelServer;
 use lula_models::script::ModelScript;
 use serde_json::json;
 
-use crate::lula::World;
-use crate::run::{FIX, branches, buggy_with, edit, run_with, strong};
+use crate::support::{FIX, LulaEnv, Models, Repo, edit, run_with};
 
 /// A project with tests that have nothing to do with the bug.
-fn project(world: &World) {
+fn project(world: &LulaEnv) {
     let far = |name: &str, test: &str| {
         format!(
             "import unittest\n\n\nclass Far(unittest.TestCase):\n    def test_{name}(self):\n        \
@@ -24,12 +23,12 @@ fn project(world: &World) {
         ("tests/test_c.py", &c),
         ("limit.txt", "3"),
     ];
-    buggy_with(world, &more);
+    Repo::buggy_with(world, &more);
 }
 
 #[test]
 fn a_wrong_change_is_known_by_the_nearest_tests_and_a_right_one_only_by_all() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
     let wrong = json!({"path": "items.py", "search": "    return items[len(items)]",
         "replace": "    return items[0]"});
@@ -39,7 +38,9 @@ fn a_wrong_change_is_known_by_the_nearest_tests_and_a_right_one_only_by_all() {
         .then_call("edit_file", edit())
         .then_call("submit", json!({"summary": "done"}));
     let server = MockModelServer::start(script).unwrap();
-    let report = run_with(&world, &strong(&server), FIX, &[]).exits(0).json();
+    let report = run_with(&world, &Models::strong(&server), FIX, &[])
+        .exits(0)
+        .json();
     assert_eq!(report["verdict"]["verdict"], "pass");
     assert_eq!(report["attempts"][0]["class"], "test_fail");
     let why = report["attempts"][0]["evidence"].as_str().unwrap();
@@ -84,7 +85,7 @@ fn a_wrong_change_is_known_by_the_nearest_tests_and_a_right_one_only_by_all() {
 
 #[test]
 fn a_change_that_breaks_what_is_far_away_does_not_pass() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
     // What was wrong is mended, and a file changed that no test names as code.
     let script = ModelScript::default()
@@ -92,7 +93,7 @@ fn a_change_that_breaks_what_is_far_away_does_not_pass() {
         .then_call("write_file", json!({"path": "limit.txt", "content": "4"}))
         .then_call("submit", json!({"summary": "done"}));
     let server = MockModelServer::start(script).unwrap();
-    let report = run_with(&world, &strong(&server), FIX, &["--max-loops", "0"])
+    let report = run_with(&world, &Models::strong(&server), FIX, &["--max-loops", "0"])
         .exits(1)
         .json();
     let why = report["attempts"][0]["evidence"].as_str().unwrap();
@@ -100,5 +101,5 @@ fn a_change_that_breaks_what_is_far_away_does_not_pass() {
     assert!(why.contains("tests.test_c.Far.test_c"), "{why}");
     let shown = world.run(&["show", "last", "--json"]).exits(0).json();
     assert_eq!(shown["state"]["evidence"]["first"]["enough"], false);
-    assert!(branches(&world).is_empty());
+    assert!(Repo::of(&world).branches().is_empty());
 }

@@ -4,9 +4,7 @@ use lula_models::mock::MockModelServer;
 use lula_models::script::ModelScript;
 use serde_json::{Value, json};
 
-use crate::lula::World;
-use crate::run::{FIX, branches, buggy, edit, git, run_with, strong};
-use crate::run_hands::untouched;
+use crate::support::{FIX, LulaEnv, Models, Repo, edit, git, run_with};
 
 /// Rules that ask, and one that forbids.
 const RULES: &str = r#"
@@ -32,18 +30,18 @@ reason = "it deploys"
 /// Lets `--approve auto` answer what is asked about in a workspace.
 const BEFOREHAND: &str = "[approval]\nbeforehand = \"tree\"\n";
 
-fn rules(world: &World) {
+fn rules(world: &LulaEnv) {
     write_rules(world, RULES);
 }
 
-fn write_rules(world: &World, text: &str) {
+fn write_rules(world: &LulaEnv, text: &str) {
     let path = world.home().join(".config/lula/rules.toml");
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
 }
 
 /// The one question that waits.
-fn question(world: &World) -> String {
+fn question(world: &LulaEnv) -> String {
     let waiting = world.run(&["approvals", "--json"]).exits(0).json();
     let [one] = &waiting.as_array().unwrap()[..] else {
         panic!("{waiting}");
@@ -63,7 +61,7 @@ fn guarded() -> ModelScript {
 }
 
 /// The question about what leaves the workspace; one that was asked before may wait beside it.
-fn delivery(world: &World) -> String {
+fn delivery(world: &LulaEnv) -> String {
     let waiting = world.run(&["approvals", "--json"]).exits(0).json();
     let questions = waiting.as_array().unwrap();
     let mut ids = questions.iter().map(|one| one["id"].as_str().unwrap());
@@ -76,12 +74,14 @@ fn delivery(world: &World) -> String {
 
 #[test]
 fn what_a_rule_asks_about_waits_over_restarts_and_happens_as_it_was_shown() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     rules(&world);
-    let before = untouched(&world);
+    let before = Repo::of(&world).untouched();
     let server = MockModelServer::start(guarded()).unwrap();
-    let report = run_with(&world, &strong(&server), FIX, &[]).exits(3).json();
+    let report = run_with(&world, &Models::strong(&server), FIX, &[])
+        .exits(3)
+        .json();
     assert_eq!(report["status"], "waiting", "{report}");
     assert!(
         report["summary"]
@@ -103,12 +103,12 @@ fn what_a_rule_asks_about_waits_over_restarts_and_happens_as_it_was_shown() {
     world.run(&["resume", "last"]).exits(3);
     let delivery = question(&world);
     assert_ne!(delivery, id);
-    assert!(branches(&world).is_empty());
-    assert_eq!(untouched(&world), before);
+    assert!(Repo::of(&world).branches().is_empty());
+    assert_eq!(Repo::of(&world).untouched(), before);
     world.run(&["approve", &delivery, "--yes"]).exits(0);
     world.run(&["resume", "last"]).exits(0);
-    let [branch] = &branches(&world)[..] else {
-        panic!("{:?}", branches(&world));
+    let [branch] = &Repo::of(&world).branches()[..] else {
+        panic!("{:?}", Repo::of(&world).branches());
     };
     let text = git(&world.work(), &["show", &format!("{branch}:guarded/a.txt")]);
     assert_eq!(text, "approved bytes");
@@ -118,11 +118,11 @@ fn what_a_rule_asks_about_waits_over_restarts_and_happens_as_it_was_shown() {
 
 #[test]
 fn a_file_that_changed_meanwhile_makes_an_approval_void() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     rules(&world);
     let server = MockModelServer::start(guarded()).unwrap();
-    run_with(&world, &strong(&server), FIX, &[]).exits(3);
+    run_with(&world, &Models::strong(&server), FIX, &[]).exits(3);
     let id = question(&world);
     world.run(&["approve", &id, "--yes"]).exits(0);
     // Another process puts another file there before it is done.
@@ -139,8 +139,8 @@ fn a_file_that_changed_meanwhile_makes_an_approval_void() {
 
 #[test]
 fn what_people_reject_goes_back_to_planning_and_the_second_no_ends_it() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     rules(&world);
     let plan = || json!({"steps": ["Write elsewhere."]}).to_string();
     let write = json!({"path": "guarded/a.txt", "content": "x\n"});
@@ -149,7 +149,7 @@ fn what_people_reject_goes_back_to_planning_and_the_second_no_ends_it() {
         .then_say(plan())
         .then_call("write_file", write);
     let server = MockModelServer::start(script).unwrap();
-    run_with(&world, &strong(&server), FIX, &[]).exits(3);
+    run_with(&world, &Models::strong(&server), FIX, &[]).exits(3);
     world.run(&["reject", &question(&world), "--yes"]).exits(0);
     world.run(&["resume", "last"]).exits(3);
     // The planner was told.
@@ -165,13 +165,13 @@ fn what_people_reject_goes_back_to_planning_and_the_second_no_ends_it() {
             .contains("refused twice"),
         "{report}"
     );
-    assert!(branches(&world).is_empty());
+    assert!(Repo::of(&world).branches().is_empty());
 }
 
 #[test]
 fn what_a_rule_forbids_is_told_to_the_model_which_may_go_on() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     rules(&world);
     let script = ModelScript::default()
         .then_call(
@@ -181,7 +181,9 @@ fn what_a_rule_forbids_is_told_to_the_model_which_may_go_on() {
         .then_call("edit_file", edit())
         .then_call("submit", json!({"summary": "done"}));
     let server = MockModelServer::start(script).unwrap();
-    let report = run_with(&world, &strong(&server), FIX, &[]).exits(0).json();
+    let report = run_with(&world, &Models::strong(&server), FIX, &[])
+        .exits(0)
+        .json();
     assert_eq!(report["files"], json!(["items.py"]));
     let second = String::from_utf8(server.arrived()[1].body.clone()).unwrap();
     assert!(second.contains("nobody writes there"), "{second}");
@@ -189,8 +191,8 @@ fn what_a_rule_forbids_is_told_to_the_model_which_may_go_on() {
 
 #[test]
 fn a_command_that_a_rule_asks_about_runs_once_after_the_answer() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     rules(&world);
     let script = ModelScript::default()
         .then_call("edit_file", edit())
@@ -200,7 +202,7 @@ fn a_command_that_a_rule_asks_about_runs_once_after_the_answer() {
         )
         .then_call("submit", json!({"summary": "done"}));
     let server = MockModelServer::start(script).unwrap();
-    run_with(&world, &strong(&server), FIX, &[]).exits(3);
+    run_with(&world, &Models::strong(&server), FIX, &[]).exits(3);
     world.run(&["approve", &question(&world), "--yes"]).exits(0);
     let report = world.run(&["resume", "last", "--json"]).exits(0).json();
     assert_eq!(report["files"], json!(["count.txt", "items.py"]));
@@ -212,25 +214,31 @@ fn a_command_that_a_rule_asks_about_runs_once_after_the_answer() {
 #[test]
 fn agreeing_beforehand_answers_only_what_the_rules_file_leaves_to_it() {
     // The rules do not say so: they ask, whatever the command line says.
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     rules(&world);
     let server = MockModelServer::start(guarded()).unwrap();
-    run_with(&world, &strong(&server), FIX, &["--approve", "auto"]).exits(3);
+    run_with(
+        &world,
+        &Models::strong(&server),
+        FIX,
+        &["--approve", "auto"],
+    )
+    .exits(3);
     assert_eq!(server.arrived().len(), 1);
     // Nor does it matter what they say where no person agreed.
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     write_rules(&world, &format!("{BEFOREHAND}{RULES}"));
     let server = MockModelServer::start(guarded()).unwrap();
-    run_with(&world, &strong(&server), FIX, &[]).exits(3);
+    run_with(&world, &Models::strong(&server), FIX, &[]).exits(3);
     assert_eq!(server.arrived().len(), 1);
     let auto = ["resume", "last", "--json", "--approve", "auto"];
     let report = world.run(&auto).exits(3).json();
     // The file was written and the run went on to the delivery, which leaves the workspace.
     assert_eq!(server.arrived().len(), 3, "{report}");
     assert_eq!(report["files"], json!(["guarded/a.txt", "items.py"]));
-    assert!(branches(&world).is_empty());
+    assert!(Repo::of(&world).branches().is_empty());
     let shown = world.run(&["audit", "show", "--json"]).exits(0).json();
     let agreed = |entry: &&Value| entry["decision"]["verdict"] == "beforehand";
     let [one] = &shown
@@ -245,13 +253,13 @@ fn agreeing_beforehand_answers_only_what_the_rules_file_leaves_to_it() {
     assert_eq!(one["about"], "guarded/a.txt", "{one}");
     world.run(&["approve", &delivery(&world), "--yes"]).exits(0);
     world.run(&["resume", "last"]).exits(0);
-    assert_eq!(branches(&world).len(), 1);
+    assert_eq!(Repo::of(&world).branches().len(), 1);
 }
 
 #[test]
 fn a_command_agreed_to_beforehand_runs_without_a_question() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     write_rules(&world, &format!("{BEFOREHAND}{RULES}"));
     let script = ModelScript::default()
         .then_call("edit_file", edit())
@@ -261,8 +269,13 @@ fn a_command_agreed_to_beforehand_runs_without_a_question() {
         )
         .then_call("submit", json!({"summary": "done"}));
     let server = MockModelServer::start(script).unwrap();
-    let report = run_with(&world, &strong(&server), FIX, &["--approve", "auto"])
-        .exits(0)
-        .json();
+    let report = run_with(
+        &world,
+        &Models::strong(&server),
+        FIX,
+        &["--approve", "auto"],
+    )
+    .exits(0)
+    .json();
     assert_eq!(report["files"], json!(["count.txt", "items.py"]));
 }

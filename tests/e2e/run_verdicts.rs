@@ -5,20 +5,17 @@ use lula_models::mock::MockModelServer;
 use lula_models::script::ModelScript;
 use serde_json::{Value, json};
 
-use crate::lula::World;
-use crate::run::{
-    CODE, FIX, MENDED, TESTS, branches, buggy, buggy_with, edit, git, repository, run_with, strong,
-};
+use crate::support::{CODE, FIX, LulaEnv, MENDED, Models, Repo, TESTS, edit, git, run_with};
 
 /// The same project without the bug.
-fn green(world: &World) {
+fn green(world: &LulaEnv) {
     let fixed = CODE.replace("    return items[len(items)]", MENDED);
     let files = [
         ("items.py", fixed.as_str()),
         ("tests/__init__.py", ""),
         ("tests/test_items.py", TESTS),
     ];
-    repository(world, &files);
+    Repo::with(world, &files);
 }
 
 /// A model that does these things, and says each time that it is done.
@@ -52,14 +49,14 @@ fn with_triple(body: &str) -> String {
 #[test]
 fn a_coder_that_does_nothing_is_never_verified() {
     for (task, more) in [(FIX, &[][..]), (TASK, &ACCEPT[..])] {
-        let world = World::new();
-        buggy(&world);
+        let world = LulaEnv::new();
+        Repo::buggy(&world);
         let server = model(4, &[]);
         let more = [more, &["--max-loops", "1"]].concat();
-        let report = run_with(&world, &strong(&server), task, &more);
+        let report = run_with(&world, &Models::strong(&server), task, &more);
         let report = report.exits(1).json();
         assert_eq!(report["attempts"][0]["class"], "no_change");
-        assert!(branches(&world).is_empty());
+        assert!(Repo::of(&world).branches().is_empty());
     }
 }
 
@@ -70,7 +67,7 @@ fn a_change_whose_own_new_test_fails_is_not_verified_whatever_is_accepted() {
     let old = format!("{TESTS}\n{new}");
     // In a file of its own, and in one that was there.
     for (path, text) in [("tests/test_new.py", new), ("tests/test_items.py", &old)] {
-        let world = World::new();
+        let world = LulaEnv::new();
         green(&world);
         let server = model(
             2,
@@ -80,7 +77,7 @@ fn a_change_whose_own_new_test_fails_is_not_verified_whatever_is_accepted() {
             ],
         );
         let more = [&ACCEPT[..], &["--max-loops", "1"]].concat();
-        let report = run_with(&world, &strong(&server), TASK, &more)
+        let report = run_with(&world, &Models::strong(&server), TASK, &more)
             .exits(1)
             .json();
         assert_eq!(report["verdict"]["verdict"], "fail", "{path}");
@@ -92,7 +89,7 @@ fn a_change_whose_own_new_test_fails_is_not_verified_whatever_is_accepted() {
                 .to_string()
                 .contains("test_triple")
         );
-        assert!(branches(&world).is_empty());
+        assert!(Repo::of(&world).branches().is_empty());
         // The next coder is told what the test said, with which command.
         let told = asked(&server, 3);
         assert!(told.contains("it is not six"), "{told}");
@@ -105,7 +102,7 @@ fn a_change_whose_own_new_test_fails_is_not_verified_whatever_is_accepted() {
 
 #[test]
 fn a_new_test_in_an_existing_file_shows_that_the_task_is_done() {
-    let world = World::new();
+    let world = LulaEnv::new();
     green(&world);
     let new = "\n    def test_triple(self):\n        from items import triple\n        \
                self.assertEqual(triple(2), 6)\n";
@@ -114,7 +111,7 @@ fn a_new_test_in_an_existing_file_shows_that_the_task_is_done() {
         writes("tests/test_items.py", &format!("{TESTS}{new}")),
     ];
     let server = model(1, &calls);
-    let report = run_with(&world, &strong(&server), TASK, &[])
+    let report = run_with(&world, &Models::strong(&server), TASK, &[])
         .exits(0)
         .json();
     let why = report["summary"].as_str().unwrap();
@@ -135,7 +132,7 @@ fn a_new_test_in_an_existing_file_shows_that_the_task_is_done() {
 
 #[test]
 fn a_change_that_old_tests_contradict_is_left_to_a_person() {
-    let world = World::new();
+    let world = LulaEnv::new();
     green(&world);
     let code = CODE.replace("    return items[len(items)]", MENDED);
     let code = code.replace("return x * 2", "return x + x + 1");
@@ -149,7 +146,7 @@ fn a_change_that_old_tests_contradict_is_left_to_a_person() {
     let server = model(1, &calls);
     let task = "double() adds one from now on";
     let more = ["--accept", "grep -q 'x + 1' items.py"];
-    let report = run_with(&world, &strong(&server), task, &more)
+    let report = run_with(&world, &Models::strong(&server), task, &more)
         .exits(5)
         .json();
     let why = report["summary"].as_str().unwrap();
@@ -159,11 +156,11 @@ fn a_change_that_old_tests_contradict_is_left_to_a_person() {
 
 #[test]
 fn a_bug_report_over_a_green_suite_is_asked_of_the_model() {
-    let world = World::new();
+    let world = LulaEnv::new();
     green(&world);
     let server = model(1, &[writes("items.py", &with_triple("x * 3"))]);
     let task = "pytest passes here, but the build is broken for users: triple() is missing";
-    let report = run_with(&world, &strong(&server), task, &ACCEPT)
+    let report = run_with(&world, &Models::strong(&server), task, &ACCEPT)
         .exits(0)
         .json();
     assert_eq!(report["verdict"]["verdict"], "pass");
@@ -171,20 +168,20 @@ fn a_bug_report_over_a_green_suite_is_asked_of_the_model() {
     assert_eq!(report["before"]["accept"][0]["succeeds"], false);
 
     // The words of a repair with a command that fails are something to do as well.
-    let world = World::new();
+    let world = LulaEnv::new();
     green(&world);
     let server = model(1, &[writes("items.py", &with_triple("x * 3"))]);
-    run_with(&world, &strong(&server), FIX, &ACCEPT).exits(0);
+    run_with(&world, &Models::strong(&server), FIX, &ACCEPT).exits(0);
     assert_eq!(server.arrived().len(), 2);
 }
 
 #[test]
 fn a_command_that_succeeds_already_is_told_before_it_costs_anything() {
-    let world = World::new();
+    let world = LulaEnv::new();
     green(&world);
     let server = model(1, &[writes("items.py", &with_triple("x * 3"))]);
     let more = ["--accept", "test -f items.py"];
-    let report = run_with(&world, &strong(&server), TASK, &more)
+    let report = run_with(&world, &Models::strong(&server), TASK, &more)
         .exits(5)
         .json();
     assert_eq!(report["before"]["accept"][0]["succeeds"], true);
@@ -196,10 +193,10 @@ fn a_command_that_succeeds_already_is_told_before_it_costs_anything() {
 
 #[test]
 fn a_change_that_makes_no_difference_is_delivered_as_unverified() {
-    let world = World::new();
+    let world = LulaEnv::new();
     green(&world);
     let server = model(1, &[writes("items.py", &with_triple("x * 3"))]);
-    let report = run_with(&world, &strong(&server), TASK, &[])
+    let report = run_with(&world, &Models::strong(&server), TASK, &[])
         .exits(5)
         .json();
     assert_eq!(report["verdict"]["verdict"], "inconclusive");
@@ -209,12 +206,12 @@ fn a_change_that_makes_no_difference_is_delivered_as_unverified() {
     assert!(message.contains("Lula-Unverified: no test"), "{message}");
 
     // The same of a repair that mends nothing, once there is no try left.
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let wrong = json!({"path": "items.py", "search": "    return items[len(items)]",
         "replace": "    return items[0]"});
     let server = model(2, &[("edit_file", wrong)]);
-    let report = run_with(&world, &strong(&server), FIX, &["--max-loops", "1"]);
+    let report = run_with(&world, &Models::strong(&server), FIX, &["--max-loops", "1"]);
     let report = report.exits(5).json();
     assert_eq!(report["attempts"][0]["class"], "test_fail");
     assert_eq!(report["attempts"].as_array().unwrap().len(), 1);
@@ -222,7 +219,7 @@ fn a_change_that_makes_no_difference_is_delivered_as_unverified() {
         report["summary"].as_str().unwrap().contains("test_last"),
         "{report}"
     );
-    assert_eq!(branches(&world).len(), 1);
+    assert_eq!(Repo::of(&world).branches().len(), 1);
     let told = asked(&server, 2);
     assert!(told.contains("AssertionError"), "{told}");
 }
@@ -233,11 +230,11 @@ const HOPELESS: &str = "import unittest\n\n\nclass Net(unittest.TestCase):\n    
 
 #[test]
 fn what_failed_before_is_no_part_of_another_task() {
-    let world = World::new();
-    buggy_with(&world, &[("tests/test_net.py", HOPELESS)]);
+    let world = LulaEnv::new();
+    Repo::buggy_with(&world, &[("tests/test_net.py", HOPELESS)]);
     let code = format!("{CODE}\ndef triple(x):\n    return x * 3\n");
     let server = model(1, &[writes("items.py", &code)]);
-    let report = run_with(&world, &strong(&server), TASK, &ACCEPT)
+    let report = run_with(&world, &Models::strong(&server), TASK, &ACCEPT)
         .exits(0)
         .json();
     assert_eq!(report["before"]["given"].as_array().unwrap().len(), 2);
@@ -257,38 +254,40 @@ fn what_failed_before_is_no_part_of_another_task() {
 
 #[test]
 fn some_of_several_failing_tests_is_unverified_and_the_named_one_is_verified() {
-    let world = World::new();
-    buggy_with(&world, &[("tests/test_net.py", HOPELESS)]);
+    let world = LulaEnv::new();
+    Repo::buggy_with(&world, &[("tests/test_net.py", HOPELESS)]);
     let server = model(2, &[("edit_file", edit())]);
-    let report = run_with(&world, &strong(&server), FIX, &[]).exits(5).json();
+    let report = run_with(&world, &Models::strong(&server), FIX, &[])
+        .exits(5)
+        .json();
     let why = report["summary"].as_str().unwrap();
     assert!(why.contains("1 of 2 failing tests pass now"), "{why}");
     assert!(why.contains("test_net"), "{why}");
-    assert_eq!(branches(&world).len(), 1);
+    assert_eq!(Repo::of(&world).branches().len(), 1);
 
-    let world = World::new();
-    buggy_with(&world, &[("tests/test_net.py", HOPELESS)]);
+    let world = LulaEnv::new();
+    Repo::buggy_with(&world, &[("tests/test_net.py", HOPELESS)]);
     let server = model(1, &[("edit_file", edit())]);
     let task = "fix the failing test test_last";
-    run_with(&world, &strong(&server), task, &[]).exits(0);
+    run_with(&world, &Models::strong(&server), task, &[]).exits(0);
 }
 
 #[test]
 fn a_repair_is_what_the_person_says_it_is() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let task = "something is wrong with last()";
     world
         .run(&["run", "--task", task])
         .exits(6)
         .says("--repair");
     world.run(&["run", "--task", task, "--repair"]).exits(0);
-    assert_eq!(branches(&world).len(), 1);
+    assert_eq!(Repo::of(&world).branches().len(), 1);
 }
 
 #[test]
 fn what_is_not_installed_is_no_task_for_a_model() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let needs = "import unittest\n\nimport surely_not_installed\n\n\nclass Needs(unittest.TestCase):\n    \
                  def test_it(self):\n        self.assertTrue(surely_not_installed)\n";
     let files = [
@@ -296,17 +295,19 @@ fn what_is_not_installed_is_no_task_for_a_model() {
         ("tests/__init__.py", ""),
         ("tests/test_needs.py", needs),
     ];
-    repository(&world, &files);
+    Repo::with(&world, &files);
     let server = model(1, &[writes("items.py", "x = 1\n")]);
-    let report = run_with(&world, &strong(&server), FIX, &[]).exits(6).json();
+    let report = run_with(&world, &Models::strong(&server), FIX, &[])
+        .exits(6)
+        .json();
     assert!(server.arrived().is_empty());
     assert_eq!(report["spent"]["model_calls"], Value::Null);
-    assert!(branches(&world).is_empty());
+    assert!(Repo::of(&world).branches().is_empty());
 }
 
 #[test]
 fn tests_that_do_not_end_are_no_failing_tests() {
-    let world = World::new();
+    let world = LulaEnv::new();
     green(&world);
     let line = [
         "run",
@@ -326,13 +327,13 @@ fn tests_that_do_not_end_are_no_failing_tests() {
 
 #[test]
 fn a_folder_that_is_named_is_what_the_task_is_about() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let files = [
         ("README", "many things\n"),
         ("tools/greet/Makefile", "test:\n\tgrep -q h words.txt\n"),
         ("tools/greet/words.txt", "hullo\n"),
     ];
-    repository(&world, &files);
+    Repo::with(&world, &files);
     let edit = json!({"path": "tools/greet/words.txt", "search": "hullo", "replace": "hello"});
     let server = model(1, &[("edit_file", edit)]);
     let more = [
@@ -342,7 +343,7 @@ fn a_folder_that_is_named_is_what_the_task_is_about() {
         "grep -q hello words.txt",
     ];
     let task = "greet with hello";
-    let report = run_with(&world, &strong(&server), task, &more);
+    let report = run_with(&world, &Models::strong(&server), task, &more);
     let report = report.exits(0).json();
     assert_eq!(report["before"]["accept"][0]["succeeds"], false);
     let shown = world.run(&["show", "last", "--json"]).exits(0).json();

@@ -2,14 +2,13 @@
 
 use serde_json::json;
 
-use crate::lula::World;
-use crate::run::buggy;
+use crate::support::{LulaEnv, Repo};
 
 const FIX: &str = "fix the failing tests";
 
-fn done() -> World {
-    let world = World::new();
-    buggy(&world);
+fn done() -> LulaEnv {
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     world.run(&["run", "--task", FIX]).exits(0);
     world
 }
@@ -122,7 +121,7 @@ fn a_store_is_checked_backed_up_brought_back_and_moved() {
 
 #[test]
 fn a_password_in_the_stores_address_is_refused_and_not_repeated() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let url = [("LULA_STORE_URL", "postgres://ada:hunter22@127.0.0.1:1/lula")];
     let ran = world.run_with(&url, &["runs"]).exits(6).says("env:NAME");
     assert!(!ran.stderr.contains("hunter22"), "{}", ran.stderr);

@@ -2,8 +2,7 @@
 
 use serde_json::json;
 
-use crate::lula::{Ran, World};
-use crate::run::{buggy, buggy_with};
+use crate::support::{LulaEnv, Ran, Repo};
 
 const FIX: &str = "fix the failing tests";
 
@@ -15,7 +14,7 @@ fn told(name: &str) -> String {
 
 /// A person whose runs are kept in a server.
 struct Person {
-    world: World,
+    world: LulaEnv,
     variables: Vec<(&'static str, String)>,
 }
 
@@ -28,7 +27,7 @@ impl Person {
         ];
         variables.extend(ca.map(|ca| ("LULA_STORE_CA", ca)));
         Self {
-            world: World::new(),
+            world: LulaEnv::new(),
             variables,
         }
     }
@@ -45,7 +44,7 @@ impl Person {
 
 /// From the first run to another store, through every door.
 fn everything(person: &Person) {
-    buggy(&person.world);
+    Repo::buggy(&person.world);
     let report = person
         .does(&["run", "--task", FIX, "--json"])
         .exits(0)
@@ -130,7 +129,7 @@ fn a_password_is_not_sent_in_clear_and_not_repeated() {
             "verify-full",
         ),
     ] {
-        let world = World::new();
+        let world = LulaEnv::new();
         let secret = [("LULA_STORE_URL", "env:STORE"), ("STORE", url)];
         let ran = world.run_with(&secret, &["runs"]).exits(6).says(other);
         assert!(!ran.stderr.contains("hunter22"), "{}", ran.stderr);
@@ -140,7 +139,7 @@ fn a_password_is_not_sent_in_clear_and_not_repeated() {
 #[test]
 fn a_redis_that_forgets_is_refused_with_what_to_set() {
     let url = told("LULA_TEST_REDIS_URL");
-    let world = World::new();
+    let world = LulaEnv::new();
     let strict = [("LULA_STORE_URL", url.as_str())];
     let refused = world.run_with(&strict, &["runs"]).exits(6);
     refused.says("store.durability");
@@ -150,7 +149,7 @@ fn a_redis_that_forgets_is_refused_with_what_to_set() {
 
 #[test]
 fn old_runs_give_up_what_they_were_told_and_say_so() {
-    let world = World::new();
+    let world = LulaEnv::new();
     // Enough tests that what the verifier is told does not fit into an event.
     let many: Vec<String> = (0..150)
         .map(|n| format!("    def test_that_number_{n}_is_what_it_was_yesterday(self): pass\n"))
@@ -159,7 +158,7 @@ fn old_runs_give_up_what_they_were_told_and_say_so() {
         "import unittest\n\nclass Many(unittest.TestCase):\n{}",
         many.concat()
     );
-    buggy_with(&world, &[("tests/test_many.py", &many)]);
+    Repo::buggy_with(&world, &[("tests/test_many.py", &many)]);
     world.run(&["run", "--task", FIX]).exits(0);
     let before = world.run(&["show", "last", "--json"]).exits(0).json();
     let kept = world.run(&["store", "compact", "--json"]).exits(0).json();

@@ -4,21 +4,19 @@ use lula_models::mock::MockModelServer;
 use lula_models::script::ModelScript;
 use serde_json::json;
 
-use crate::lula::World;
-use crate::run::{FIX, buggy, edit, repository, run_with, strong};
-use crate::run_doors::mending;
+use crate::support::{FIX, LulaEnv, Models, Repo, edit, run_with};
 
 #[test]
 fn the_timeline_has_nodes_acts_tests_and_spend() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let script = ModelScript::default()
         .then_call("read_file", json!({"path": "items.py"}))
         .then_call("edit_file", edit())
         .then_call("run", json!({"command": "sleep 1"}))
         .then_call("submit", json!({"summary": "done"}));
     let server = MockModelServer::start(script).unwrap();
-    run_with(&world, &strong(&server), FIX, &[]).exits(0);
+    run_with(&world, &Models::strong(&server), FIX, &[]).exits(0);
     let text = world.run(&["trace", "last"]).exits(0).stdout;
     for word in [
         "context_builder",
@@ -84,8 +82,8 @@ fn tags(page: &str) -> Vec<String> {
 #[test]
 fn whatever_a_run_holds_the_page_runs_nothing_and_asks_nobody() {
     let hostile = "</pre></title><script>alert(1)</script><img src=x onerror=alert(1)>";
-    let world = World::new();
-    repository(&world, &[("a.txt", "one\n")]);
+    let world = LulaEnv::new();
+    Repo::with(&world, &[("a.txt", "one\n")]);
     let script = ModelScript::default()
         .then_call("write_file", json!({"path": "a.txt", "content": hostile}))
         .then_call("write_file", json!({"path": "x\"><b>.txt", "content": "x"}))
@@ -93,7 +91,7 @@ fn whatever_a_run_holds_the_page_runs_nothing_and_asks_nobody() {
     let server = MockModelServer::start(script).unwrap();
     let task = format!("write it {hostile} \u{202e} \u{1b}[2J");
     let accept = ["--accept", "true # <script>"];
-    run_with(&world, &strong(&server), &task, &accept);
+    run_with(&world, &Models::strong(&server), &task, &accept);
     let ran = world
         .run(&["trace", "last", "--html", "trace.html"])
         .exits(0)
@@ -127,10 +125,10 @@ fn whatever_a_run_holds_the_page_runs_nothing_and_asks_nobody() {
 
 #[test]
 fn a_page_that_cannot_be_written_says_so() {
-    let world = World::new();
-    buggy(&world);
-    let server = mending(1);
-    run_with(&world, &strong(&server), FIX, &[]).exits(0);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
+    let server = Models::mending(1);
+    run_with(&world, &Models::strong(&server), FIX, &[]).exits(0);
     world
         .run(&["trace", "last", "--html", "no/such/directory/trace.html"])
         .exits(6)

@@ -6,12 +6,11 @@ use lula_models::mock::MockModelServer;
 use lula_models::script::ModelScript;
 use serde_json::json;
 
-use crate::lula::{World, listing};
-use crate::run::{git, strong};
+use crate::support::{LulaEnv, Models, git, listing};
 
 #[test]
 fn the_whole_story_is_told_without_a_key() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let ran = world.run(&["try"]).exits(0);
     ran.says("12 tests: 10 pass, 2 fail")
         .says("tests.test_rates.BaseRate.test_weight_on_the_edge_of_a_band")
@@ -36,7 +35,7 @@ fn the_whole_story_is_told_without_a_key() {
 
 #[test]
 fn the_story_is_told_to_machines() {
-    let story = World::new().run(&["try", "--json"]).exits(0).json();
+    let story = LulaEnv::new().run(&["try", "--json"]).exits(0).json();
     assert_eq!(story["run"]["exit"], "verified");
     assert_eq!(story["failed"].as_array().unwrap().len(), 2);
     assert!(story["approved"].as_str().unwrap().starts_with("b3:"));
@@ -51,14 +50,14 @@ fn the_story_is_told_to_machines() {
 
 #[test]
 fn a_model_in_use_does_the_work() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let edit = json!({"path": "parcel/rates.py", "search": "        if grams < heaviest:",
         "replace": "        if grams <= heaviest:"});
     let script = ModelScript::default()
         .then_call("edit_file", edit)
         .then_call("submit", json!({"summary": "the edge belongs to the band"}));
     let server = MockModelServer::start(script).unwrap();
-    let model = strong(&server);
+    let model = Models::strong(&server);
     let story = world
         .run(&["try", "--json", "--models-use", &model])
         .exits(0)
@@ -69,14 +68,14 @@ fn a_model_in_use_does_the_work() {
 
 #[test]
 fn a_model_that_does_not_manage_is_said_so_and_the_search_does_it() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let mut script = ModelScript::default();
     for _ in 0..20 {
         script = script.then_say("It cannot be done.");
     }
     let server = MockModelServer::start(script).unwrap();
     let ran = world
-        .run(&["try", "--models-use", &strong(&server)])
+        .run(&["try", "--models-use", &Models::strong(&server)])
         .exits(0);
     ran.says("failed:").says("the built-in search");
     let runs = world.run(&["runs", "--json"]).exits(0).json();
@@ -85,7 +84,7 @@ fn a_model_that_does_not_manage_is_said_so_and_the_search_does_it() {
 
 #[test]
 fn nothing_is_left_behind_but_the_record_unless_it_is_kept() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let temporary = world.work().join("tmp");
     std::fs::create_dir(&temporary).unwrap();
     let variables = [("TMPDIR", temporary.to_str().unwrap())];
@@ -108,7 +107,7 @@ fn nothing_is_left_behind_but_the_record_unless_it_is_kept() {
 
 #[test]
 fn a_floor_that_cannot_be_met_refuses_to_run() {
-    let ran = World::new()
+    let ran = LulaEnv::new()
         .run(&["try", "--sandbox-min-tier", "microvm"])
         .exits(6);
     ran.says("microvm");

@@ -16,7 +16,7 @@ use lula_workspace::{
 };
 use tempfile::TempDir;
 
-use crate::lula::World;
+use crate::support::{LulaEnv, kill_child};
 
 fn engine() -> SandboxEngine {
     static ENGINE: OnceLock<SandboxEngine> = OnceLock::new();
@@ -301,7 +301,7 @@ fn a_session_goes_on_while_its_changes_are_committed_and_undone() {
 }
 
 /// A directory with so many files, and a workspace in which all of them were changed.
-fn many(world: &World, count: u32) {
+fn many(world: &LulaEnv, count: u32) {
     for number in 0..count {
         std::fs::write(world.work().join(format!("f{number}")), "old\n").unwrap();
     }
@@ -312,7 +312,7 @@ fn many(world: &World, count: u32) {
 }
 
 /// Whether a commit has written its journal and not finished.
-fn is_exchanging(world: &World) -> bool {
+fn is_exchanging(world: &LulaEnv) -> bool {
     let bases = world.home().join(".local/state/lula/bases");
     let mut bases = bases.read_dir().unwrap().flatten();
     bases.any(|base| base.path().join("intent.json").exists())
@@ -320,9 +320,9 @@ fn is_exchanging(world: &World) -> bool {
 
 #[test]
 fn a_killed_commit_leaves_the_old_or_the_new_tree() {
-    let world = World::new();
+    let world = LulaEnv::new();
     many(&world, 300);
-    let (mut old, mut new, mut mixed) = (0, 0, 0);
+    let (mut old, mut new, mut mixed, mut kills) = (0, 0, 0, 0);
     let before = picture(&world.work());
     // How long one takes here, to kill the others before, in the middle and at the end.
     let begun = std::time::Instant::now();
@@ -345,9 +345,7 @@ fn a_killed_commit_leaves_the_old_or_the_new_tree() {
             dice.roll(8000)
         };
         std::thread::sleep(std::time::Duration::from_micros(micros));
-        // It may have ended already.
-        let _ = child.kill();
-        child.wait().unwrap();
+        kills += u32::from(kill_child(&mut child));
         let state = |picture: &BTreeMap<PathBuf, (u32, Vec<u8>)>| {
             let news = (1..300)
                 .filter(|n| picture[Path::new(&format!("f{n}"))].1 == b"new\n")
@@ -377,11 +375,12 @@ fn a_killed_commit_leaves_the_old_or_the_new_tree() {
             news => panic!("round {round}: {news} of 301 after recovery"),
         }
     }
+    assert!(kills > 0, "every commit ended before its kill");
     assert!(
         old > 0 && new > 0,
         "killed too early or too late each time: {old} old, {new} new"
     );
-    eprintln!("{old} old, {new} new, {mixed} caught in between");
+    eprintln!("{kills} kills: {old} old, {new} new, {mixed} caught in between");
 }
 
 /// Runs one ignored test of this binary as an ordinary user.
@@ -415,7 +414,7 @@ fn an_ordinary_user_has_all_of_it() {
 #[ignore = "run as an ordinary user by the test above"]
 fn ordinary() {
     assert!(!rustix::process::geteuid().is_root());
-    let world = World::new();
+    let world = LulaEnv::new();
     outside(&world.work(), START);
     let before = picture(&world.work());
     let script = "rm -r a; mkdir a; echo n > a/n; rm f; ln -s a f; chmod 700 b; echo x >> c/bin";

@@ -11,8 +11,11 @@ pub const CONFIG_FILE: &str = "LULA_CONFIG_FILE";
 /// Holds the bearer key of a runner. A secret is no setting: it is in no file and in no list.
 pub const RUNNER_KEY: &str = "LULA_RUNNER_KEY";
 
+/// What the diagnostic log holds. No key: it is read before the configuration is.
+pub const LOG: &str = "LULA_LOG";
+
 /// Variables of ours that are no configuration keys.
-const RESERVED: &[&str] = &[CONFIG_FILE, RUNNER_KEY];
+const RESERVED: &[&str] = &[CONFIG_FILE, RUNNER_KEY, LOG];
 /// The test suite's own variables.
 const RESERVED_PREFIX: &str = "LULA_TEST_";
 

@@ -110,7 +110,7 @@ const ENDINGS: [&str; 16] = [
 ];
 
 /// Whether a name says that a secret stands behind it. Names of counts and limits do not.
-fn names_a_secret(name: &str) -> bool {
+pub fn names_a_secret(name: &str) -> bool {
     let plain: String = name
         .chars()
         .filter(char::is_ascii_alphanumeric)

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use lula_protocol::event::RunEnding;
 use lula_protocol::{EventBody, EventPayload, RunExit};
 use lula_store::{LeaseAfterAppend, NewRun, RunLease, StoreError};
+use tracing::Instrument;
 
 use crate::ctx::NodeContext;
 use crate::desk::EngineDesk;
@@ -86,7 +87,10 @@ pub(crate) async fn drive<G: Graph>(
         let noted = driver.desk.note(EventBody::RunTaken { worker });
         driver.settle(noted)?;
     }
-    driver.go().await
+    let lease = &driver.desk.scribe.lease;
+    // Of the highest level: a line of any level names its run.
+    let span = tracing::error_span!("run", id = %lease.run, epoch = lease.epoch);
+    driver.go().instrument(span).await
 }
 
 struct Driver<'e, G: Graph> {
@@ -137,7 +141,8 @@ impl<G: Graph> Driver<'_, G> {
                 }
                 NextRunStep::Finish => return self.finish().await,
                 NextRunStep::Enter { node, visit } => {
-                    if let Some(rested) = self.visit(node, visit).await? {
+                    let span = tracing::error_span!("visit", node = node.name(), visit);
+                    if let Some(rested) = self.visit(node, visit).instrument(span).await? {
                         return Ok(rested);
                     }
                 }
@@ -190,6 +195,7 @@ impl<G: Graph> Driver<'_, G> {
         if let Some(hears) = &self.inner.options.on_visit {
             hears(&self.desk.scribe.lease.run, node.name(), visit);
         }
+        tracing::info!("node entered");
         let (state, scribe) = (Arc::clone(&self.state), Arc::clone(&self.desk.scribe));
         let mut ctx = NodeContext::new(&mut self.desk, node.name(), visit);
         let body = self.inner.graph.visit(node, &state, &mut ctx);
@@ -201,7 +207,10 @@ impl<G: Graph> Driver<'_, G> {
         }
         drop(state);
         match left {
-            Ok(leave) => self.leave(node, visit, leave).await,
+            Ok(leave) => {
+                tracing::info!(outcome = leave.outcome.name(), "node left");
+                self.leave(node, visit, leave).await
+            }
             Err(VisitStop::Suspended) => match self.desk.progress.pending.clone() {
                 Some(pending) => Ok(Some(RestReason::Waiting(pending))),
                 None => self.halt("a node waited for nothing".to_owned()).await,
@@ -233,6 +242,7 @@ impl<G: Graph> Driver<'_, G> {
                 Ok(Some(ended))
             }
             Err(VisitStop::Trouble(message)) => {
+                tracing::warn!("the visit is tried again later");
                 let backoff = self.inner.options.backoff.as_millis();
                 let backoff = u64::try_from(backoff).unwrap_or(u64::MAX);
                 let wake_ms = Some(self.desk.now().saturating_add(backoff));
@@ -316,6 +326,7 @@ impl<G: Graph> Driver<'_, G> {
         exit: RunExit,
         summary: String,
     ) -> Result<RestReason, EngineError> {
+        tracing::info!(?ending, ?exit, "run ended");
         let ended = RunEnd {
             ending,
             exit,

@@ -16,6 +16,7 @@ use crate::options::BudgetPolicy;
 use crate::progress::{JournalEffect, JournalEntry};
 use crate::replay::ReplayDrift;
 use crate::stop::{EffectError, VisitStop};
+use crate::traced;
 use crate::world::{
     CrashEvidence, EffectOrder, EffectOutput, EffectRecovery, EffectRequest, EffectTrouble,
     recovery,
@@ -138,7 +139,7 @@ impl NodeContext<'_> {
             name: effect.name.clone(),
             request: value,
         };
-        let now = match world.perform(&order).await {
+        let now = match traced::perform(&*world, &order).await {
             Ok(done) => self.desk.pack(&done.value).map(EffectResult::Done),
             Err(trouble) => Ok(EffectResult::Failed(trouble.to_string())),
         };
@@ -297,7 +298,7 @@ impl NodeContext<'_> {
                 self.desk.world.abort(order).await;
                 Err(VisitStop::Cancelled)
             }
-            done = self.desk.world.perform(order) => Ok(done),
+            done = traced::perform(&*self.desk.world, order) => Ok(done),
         }
     }
 

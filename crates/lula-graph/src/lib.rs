@@ -113,6 +113,7 @@ pub mod signals;
 mod stop;
 mod table;
 mod together;
+mod traced;
 mod world;
 
 pub use async_trait::async_trait;

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::ctx::NodeContext;
 use crate::stop::{EffectError, VisitStop};
+use crate::traced;
 use crate::world::{EffectOrder, EffectOutput, EffectRequest, EffectTrouble};
 
 /// An effect that is to be started with others.
@@ -119,7 +120,7 @@ impl NodeContext<'_> {
                 let clock = self.desk.scribe.clock.clone();
                 async move {
                     let begun_ms = clock.now_ms();
-                    let done = world.perform(&one.order).await;
+                    let done = traced::perform(&*world, &one.order).await;
                     let took_ms = clock.now_ms().saturating_sub(begun_ms);
                     (one, took_ms, done)
                 }

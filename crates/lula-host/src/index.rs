@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use lula_index::{FileFingerprint, IndexOrigin, IndexUpdate, IndexedFile, MAX_FILE, SymbolIndex};
+use lula_index::{
+    FileFingerprint, FoundDefinition, IndexOrigin, IndexUpdate, IndexedFile, MAX_FILE, MapQuery,
+    ProjectMap, SymbolIndex, estimate,
+};
 use lula_workspace::sources::{SourceDirectory, SourceFile};
 use serde::Serialize;
 
@@ -37,6 +40,53 @@ pub struct IndexSummary {
     pub fresh: Freshness,
     /// Why it could not be kept.
     pub unsaved: Option<String>,
+}
+
+/// The map of a project, for programs.
+#[derive(Debug, Serialize)]
+pub struct MapReport {
+    /// Where it is.
+    pub project: PathBuf,
+    /// The map.
+    #[serde(flatten)]
+    pub map: ProjectMap,
+    /// How the index came about.
+    pub index: Freshness,
+}
+
+/// Definitions of a project, for programs.
+#[derive(Debug, Serialize)]
+pub struct SymbolReport {
+    /// Where it is.
+    pub project: PathBuf,
+    /// What was found.
+    pub symbols: Vec<FoundDefinition>,
+    /// How the index came about.
+    pub index: Freshness,
+}
+
+impl IndexSummary {
+    /// The definitions that matter for a task, in so many tokens.
+    pub fn map(self, task: Option<String>, tokens: u64) -> MapReport {
+        let task = MapQuery {
+            text: task.unwrap_or_default(),
+            ..MapQuery::default()
+        };
+        MapReport {
+            map: self.index.map(&task, tokens, &estimate),
+            project: self.project,
+            index: self.fresh,
+        }
+    }
+
+    /// Where something is defined.
+    pub fn find(self, query: &str, limit: usize) -> SymbolReport {
+        SymbolReport {
+            symbols: self.index.find(query, limit),
+            project: self.project,
+            index: self.fresh,
+        }
+    }
 }
 
 /// The index of the project that a directory belongs to.

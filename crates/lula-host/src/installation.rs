@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lula_config::{Config, ConfigFileLocations};
+use lula_config::{Config, ConfigFileLocations, ConfigSetting, variables};
 
 use crate::error::HostError;
 
@@ -16,6 +16,28 @@ pub struct Installation {
 }
 
 impl Installation {
+    /// Reads the files and variables around a directory, and the settings of the command line.
+    pub fn read(
+        locations: ConfigFileLocations,
+        flags: Vec<ConfigSetting>,
+    ) -> Result<Self, HostError> {
+        let mut settings = locations.read()?;
+        settings.extend(variables::from_environment(utf8_variables())?);
+        settings.extend(flags);
+        Ok(Self {
+            config: Config::resolve(settings),
+            locations,
+        })
+    }
+
+    /// As if nothing were configured.
+    pub fn built_in(locations: ConfigFileLocations) -> Self {
+        Self {
+            config: Config::built_in(),
+            locations,
+        }
+    }
+
     /// Where state is kept.
     pub fn state_directory(&self) -> Result<PathBuf, HostError> {
         let configured = self.config.get(&lula_config::keys::STATE_DIR);
@@ -32,4 +54,12 @@ impl Installation {
             .map(|base| base.join("lula"))
             .ok_or(HostError::NoStateDirectory)
     }
+}
+
+/// A variable that is not text cannot be one of ours.
+fn utf8_variables() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os().filter_map(|(name, value)| {
+        let name = name.into_string().ok()?;
+        Some((name, value.to_string_lossy().into_owned()))
+    })
 }

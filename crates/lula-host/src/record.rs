@@ -1,14 +1,18 @@
 //! The audit log of the state directory, as commands use it.
 
-use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::fs::File;
+use std::io::{BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lula_audit::{
-    AuditDecision, AuditEnding, AuditEntry, AuditError, AuditLog, AuditOptions, AuditVerdict,
+    AuditCheckReport, AuditDecision, AuditEnding, AuditEntry, AuditError, AuditHead, AuditLog,
+    AuditOptions, AuditPublicKey, AuditVerdict,
 };
 use lula_config::keys;
 use lula_gate::redact;
 use lula_protocol::digest::DigestDomain;
+use lula_protocol::units::distance;
 use lula_protocol::{Digest, Principal, SandboxReceipt};
 use serde::Serialize;
 
@@ -33,6 +37,58 @@ pub fn begin(installation: &Installation) -> Result<Option<AuditLog>, HostError>
         return Ok(None);
     }
     open(installation).map(Some)
+}
+
+/// Looks through the log, or through a bundle of it, by this key where one is given.
+pub fn verify(
+    bundle: Option<&Path>,
+    key: Option<&AuditPublicKey>,
+    head: Option<AuditHead>,
+    installation: &Installation,
+) -> Result<AuditCheckReport, HostError> {
+    let Some(path) = bundle else {
+        return Ok(lula_audit::verify(&directory(installation)?, key, head)?);
+    };
+    let file = File::open(path).map_err(|source| AuditError::Io {
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(lula_audit::verify_bundle(BufReader::new(file), key)?)
+}
+
+/// A bundle that was written.
+#[derive(Debug, Serialize)]
+pub struct ExportedAudit {
+    /// Where it is.
+    pub file: PathBuf,
+    head: AuditHead,
+    /// The key to check it with.
+    pub key: String,
+}
+
+/// Writes the log into a bundle: into a file, or to standard output, which the caller gives.
+pub fn export(
+    output: Option<&Path>,
+    otherwise: impl Write,
+    installation: &Installation,
+) -> Result<ExportedAudit, HostError> {
+    let directory = directory(installation)?;
+    let mut log = open(installation)?;
+    let head = match output {
+        Some(path) => {
+            let file = File::create(path).map_err(|source| AuditError::Io {
+                path: path.to_owned(),
+                source,
+            })?;
+            lula_audit::export(&mut log, &directory, file)?
+        }
+        None => lula_audit::export(&mut log, &directory, otherwise)?,
+    };
+    Ok(ExportedAudit {
+        file: output.unwrap_or(Path::new("standard output")).to_owned(),
+        head,
+        key: log.public_key().to_string(),
+    })
 }
 
 /// Something a person ran.
@@ -109,4 +165,9 @@ pub fn now_ms() -> u64 {
     since.map_or(0, |since| {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     })
+}
+
+/// How long ago a time was, roughly.
+pub fn age(unix_ms: u64) -> String {
+    distance(Duration::from_millis(now_ms().saturating_sub(unix_ms)))
 }

@@ -1,10 +1,13 @@
 //! Failing tests made to pass by search in forks of a directory, written into the audit log.
 
 use std::path::Path;
+use std::time::Duration;
 
 use lula_audit::AuditEnding;
 use lula_protocol::{Digest, RunExit, SandboxReceipt};
-use lula_repair::{RepairOutcome, RepairReport, RepairTask, SearchProgress};
+use lula_repair::{
+    RepairOutcome, RepairPatch, RepairReport, RepairTask, SearchProgress, TestSelection,
+};
 use lula_runner::ground::SandboxedForkSource;
 use lula_sandbox::policy::Profile;
 use lula_workspace::ForkableProject;
@@ -12,7 +15,10 @@ use serde::Serialize;
 
 use crate::error::HostError;
 use crate::installation::Installation;
-use crate::{record, sandbox};
+use crate::{folder, record, sandbox};
+
+/// How long a search takes at most, where the operator does not say.
+const BUDGET: Duration = Duration::from_mins(2);
 
 /// What a repair found, and what stood around it.
 #[derive(Debug, Serialize)]
@@ -33,6 +39,52 @@ impl RepairRun {
             RepairOutcome::NotFound => RunExit::Budget,
         }
     }
+}
+
+/// What is asked for in a directory: of the project in it that the operator is in, unless the directory
+/// was named.
+pub fn task(
+    workspace: &Path,
+    named: bool,
+    tests: Option<String>,
+    budget: Option<Duration>,
+) -> RepairTask {
+    let here = std::env::current_dir().and_then(|here| here.canonicalize());
+    let folder = match here {
+        Ok(here) if !named => folder::meant(workspace, &here, false),
+        // A directory that is named is all there is.
+        _ => String::new(),
+    };
+    RepairTask {
+        tests: TestSelection {
+            command: tests,
+            folder,
+        },
+        budget: budget.unwrap_or(BUDGET),
+        lanes: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        ..RepairTask::default()
+    }
+}
+
+/// What speaks for a patch, in one line.
+pub fn evidence(patch: &RepairPatch) -> String {
+    let evidence = &patch.evidence;
+    format!(
+        "{} that failed {} now, {} of {} tests pass, {}",
+        evidence.fixed.len(),
+        if evidence.fixed.len() == 1 {
+            "passes"
+        } else {
+            "pass"
+        },
+        evidence.after.passed,
+        evidence.after.passed + evidence.after.failed,
+        if evidence.reverted {
+            "and without the patch they fail again"
+        } else {
+            "but it was not shown that they fail without the patch"
+        },
+    )
 }
 
 /// Searches in forks of a directory, and writes down what came of it. `say` hears how far it is.

@@ -102,6 +102,34 @@ impl<'a> HeldWorkspaceView<'a> {
     }
 }
 
+/// A workspace, for scripts.
+#[derive(Debug, Serialize)]
+pub struct WorkspaceRow<'a> {
+    id: &'a str,
+    state: WorkspaceStatus,
+    base: String,
+    title: &'a str,
+    backend: &'a LayerBackend,
+    changes: u64,
+    bytes: u64,
+    opened_ms: u64,
+}
+
+impl<'a> From<&'a WorkspaceRecord> for WorkspaceRow<'a> {
+    fn from(record: &'a WorkspaceRecord) -> Self {
+        Self {
+            id: record.id.as_str(),
+            state: record.state,
+            base: record.base().display().to_string(),
+            title: &record.title,
+            backend: &record.backend,
+            changes: record.changes,
+            bytes: record.bytes,
+            opened_ms: record.opened_ms,
+        }
+    }
+}
+
 /// Changes that are not reviewed, as build output is.
 pub fn aside(
     installation: &Installation,

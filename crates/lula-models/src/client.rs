@@ -221,6 +221,16 @@ impl ModelClient {
                 .as_ref()
                 .ok()
                 .and_then(|response| response.usage);
+            tracing::debug!(
+                model = %endpoint.name,
+                status = seen.status,
+                input_tokens = usage.map(|usage| usage.input),
+                output_tokens = usage.map(|usage| usage.output),
+                ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+                attempt = tries.len() + 1,
+                answered = seen.result.is_ok(),
+                "model asked"
+            );
             tries.push(CallTry {
                 request: Digest::of_bytes(&body),
                 raw: endpoint

@@ -52,6 +52,7 @@ pub fn run(options: RunnerOptions, ready: impl FnOnce(&str)) -> Result<(), Runne
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         let server = RunnerServer::bind(&options.listen, options.key, hands).await?;
+        tracing::info!(place = %server.place(), "runner listens");
         ready(&server.place());
         let parent = async {
             if options.with_parent {
@@ -78,6 +79,7 @@ pub fn run(options: RunnerOptions, ready: impl FnOnce(&str)) -> Result<(), Runne
             }
         };
         server.run(end).await;
+        tracing::info!("runner ends");
         Ok(())
     })
 }

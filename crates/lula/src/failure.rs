@@ -1,29 +1,23 @@
 //! Errors as the person at the terminal meets them: code, what, where, what to do.
 
 use std::io;
-use std::path::Path;
 
 use lula_agents::guidelines::GuidelineFileError;
 use lula_audit::AuditError;
-use lula_config::{ConfigError, ConfigOrigin};
+use lula_config::ConfigError;
 use lula_gate::approvals::{ApprovalKeyError, ApprovalsError};
 use lula_gate::rules::RulesFileError;
 use lula_graph::EngineError;
 use lula_graph::bundle::BundleError;
-use lula_host::HostError;
-use lula_host::story::environment;
-use lula_protocol::{Code, RunExit, RunId};
-use lula_repair::RepairError;
+use lula_host::{HostError, MistakeLocation};
+use lula_protocol::{Code, FailureReport, RunExit, RunId};
 use lula_runner::RunnerStartError;
 use lula_runner_api::client::RunnerClientError;
 use lula_sandbox::SandboxError;
-use lula_sandbox::probes::TierAttackError;
 use lula_store::StoreError;
 use lula_workspace::checkout::CheckoutError;
 use lula_workspace::scratch::ScratchError;
 use lula_workspace::{ForkError, GitError, WorkspaceError};
-
-use crate::term::read_text;
 
 /// Why a command ended without doing its job.
 #[derive(Debug)]
@@ -34,15 +28,6 @@ pub(crate) struct CommandFailure {
     pub(crate) place: Option<MistakeLocation>,
     pub(crate) remedy: Option<String>,
     closed_pipe: bool,
-}
-
-/// Where a mistake stands.
-#[derive(Debug)]
-pub(crate) struct MistakeLocation {
-    /// `file:line`, a variable or a flag.
-    pub(crate) name: String,
-    /// The line itself, with its number.
-    pub(crate) line: Option<(usize, String)>,
 }
 
 impl CommandFailure {
@@ -69,71 +54,47 @@ impl CommandFailure {
     }
 }
 
-impl From<ConfigError> for CommandFailure {
-    fn from(error: ConfigError) -> Self {
-        let mut failure = Self::new(error.code(), RunExit::Usage, error.to_string());
-        failure.place = error.origin().map(place);
-        failure.remedy(error.remedy())
-    }
-}
-
-/// A line of a file with its number, so that it acts on no terminal.
-fn line_of(file: &Path, number: usize) -> Option<(usize, String)> {
-    let text = std::fs::read_to_string(file).ok()?;
-    let line = text.lines().nth(number.checked_sub(1)?)?;
-    let shown = line.chars().filter(|c| !c.is_control() || *c == '\t');
-    Some((number, shown.take(120).collect()))
-}
-
-fn place(origin: &ConfigOrigin) -> MistakeLocation {
-    let line = match origin {
-        ConfigOrigin::File { path, line } => line_of(path, *line),
-        ConfigOrigin::Default | ConfigOrigin::Variable(_) | ConfigOrigin::Flag(_) => None,
-    };
-    MistakeLocation {
-        name: origin.to_string(),
-        line,
-    }
-}
-
 impl From<HostError> for CommandFailure {
     fn from(error: HostError) -> Self {
         match error {
-            // A runner of ours that cannot start has said why, and what to do about it.
-            HostError::Runner(RunnerClientError::NotStarted { ref reason, .. })
-                if let Some(said) = read_text(reason) =>
-            {
-                return said;
-            }
+            // A runner of ours that cannot start has reported why, and what to do about it.
+            HostError::Runner(RunnerClientError::NotStarted {
+                report: Some(report),
+                ..
+            }) => return (*report).into(),
             HostError::NotTakenUp {
-                ref run,
-                said: Some(ref said),
-            } if let Some(said) = read_text(said) => {
-                return not_taken_up(run, said);
-            }
-            HostError::Repair(RepairError::EnvironmentBroken(ref broken)) => {
-                let message = environment::lines(broken).join("\n");
-                return Self {
-                    remedy: error.remedy(),
-                    ..Self::new(error.code(), error.exit(), message)
-                };
-            }
+                run,
+                report: Some(report),
+            } => return not_taken_up(&run, (*report).into()),
             HostError::Answer(error) => return error.into(),
-            HostError::Config(error) => return error.into(),
-            HostError::Rules(error) => return error.into(),
-            HostError::Guidelines(error) => return error.into(),
             _ => {}
         }
         Self {
+            place: error.place(),
             remedy: error.remedy(),
-            ..Self::new(error.code(), error.exit(), error.to_string())
+            ..Self::new(error.code(), error.exit(), error.message())
         }
     }
 }
 
-/// Why another process did not go on with a run, in its own words.
+/// What another process of this program reported.
+impl From<FailureReport> for CommandFailure {
+    fn from(report: FailureReport) -> Self {
+        let mut failure = Self::new(report.code, report.exit, report.message);
+        failure.place = report
+            .place
+            .map(|name| MistakeLocation { name, line: None });
+        failure.remedy = report.remedy;
+        failure
+    }
+}
+
+/// Why another process did not go on with a run, as it reported it.
 fn not_taken_up(run: &RunId, mut said: CommandFailure) -> CommandFailure {
-    said.message = format!("{run} was begun and nobody works on it: {}", said.message);
+    said.message = format!(
+        "{run} was begun and no driver works on it: {}",
+        said.message
+    );
     let again = format!("`lula resume {run}` goes on with it");
     said.remedy = Some(match said.remedy.take() {
         Some(remedy) => format!("{remedy}; then {again}"),
@@ -158,6 +119,9 @@ told_by_host!(
     AuditError,
     BundleError,
     CheckoutError,
+    ConfigError,
+    GuidelineFileError,
+    RulesFileError,
     RunnerClientError,
     EngineError,
     ForkError,
@@ -169,46 +133,6 @@ told_by_host!(
     StoreError,
     WorkspaceError,
 );
-
-impl From<RulesFileError> for CommandFailure {
-    fn from(error: RulesFileError) -> Self {
-        let line = line_of(Path::new(&error.file), error.line);
-        let mut failure = Self::new(Code::BadRules, RunExit::Usage, error.what);
-        failure.place = Some(MistakeLocation {
-            name: format!("{}:{}", error.file, error.line),
-            line,
-        });
-        failure.remedy("`lula policy test FILE` runs every example of the file")
-    }
-}
-
-impl From<GuidelineFileError> for CommandFailure {
-    fn from(error: GuidelineFileError) -> Self {
-        let mut failure = Self::new(Code::BadRules, RunExit::Usage, error.what);
-        failure.place = Some(MistakeLocation {
-            name: format!("{}:{}", error.file, error.line),
-            line: None,
-        });
-        failure.remedy("`lula guidelines test FILE` runs every example of the file")
-    }
-}
-
-impl From<TierAttackError> for CommandFailure {
-    fn from(error: TierAttackError) -> Self {
-        match error {
-            TierAttackError::Sandbox(error) => error.into(),
-            TierAttackError::Tier(_) => {
-                Self::new(Code::BadCommandLine, RunExit::Usage, error.to_string())
-                    .remedy("name namespace or landlock, or leave --tier out")
-            }
-            TierAttackError::Stage(_) | TierAttackError::Program(_) => Self::new(
-                Code::EnvironmentUnfit,
-                RunExit::Environment,
-                error.to_string(),
-            ),
-        }
-    }
-}
 
 /// Writing to standard output.
 impl From<io::Error> for CommandFailure {

@@ -1,8 +1,10 @@
 //! What every command has: the configuration in force, and the screen.
 
 use clap::{ArgMatches, FromArgMatches};
-use lula_config::{Config, ConfigFileLocations, variables};
+use lula_config::ConfigFileLocations;
+use lula_config::variables::LOG;
 use lula_host::Installation;
+use lula_host::diagnosis::LogFilter;
 use lula_protocol::{Code, RunExit};
 
 use crate::cli::{self, Cli};
@@ -21,6 +23,7 @@ pub(crate) fn open(matches: &ArgMatches) -> Result<(Cli, CliSession), CommandFai
     let cli = Cli::from_arg_matches(matches).map_err(|error| {
         CommandFailure::new(Code::BadCommandLine, RunExit::Usage, error.to_string())
     })?;
+    begin_log(cli.output.verbose)?;
     let directory = std::env::current_dir().map_err(|error| {
         CommandFailure::new(
             Code::FileAccess,
@@ -30,41 +33,29 @@ pub(crate) fn open(matches: &ArgMatches) -> Result<(Cli, CliSession), CommandFai
         .remedy("change to a directory that exists")
     })?;
     let locations = ConfigFileLocations::usual(|name| std::env::var(name).ok(), &directory);
-    let config = match read_layers(&locations, matches) {
+    let read =
+        cli::settings(matches).and_then(|flags| Ok(Installation::read(locations.clone(), flags)?));
+    let host = match read {
         // An error says `lula explain CODE`: that must work although the configuration does not.
-        Err(_) if cli.command.works_without_configuration() => Config::built_in(),
+        Err(_) if cli.command.works_without_configuration() => Installation::built_in(locations),
         read => read?,
     };
-    let screen = TerminalScreen::configured(cli.output, &config);
-    for (setting, reason) in config.refused() {
+    let screen = TerminalScreen::configured(cli.output, &host.config);
+    for (setting, reason) in host.config.refused() {
         screen.warn(&format!(
             "{}: {} = {} is not applied: {reason}",
             setting.origin, setting.spec.name, setting.value
         ));
     }
-    Ok((
-        cli,
-        CliSession {
-            host: Installation { config, locations },
-            screen,
-        },
-    ))
+    Ok((cli, CliSession { host, screen }))
 }
 
-fn read_layers(
-    locations: &ConfigFileLocations,
-    matches: &ArgMatches,
-) -> Result<Config, CommandFailure> {
-    let mut settings = locations.read()?;
-    settings.extend(variables::from_environment(utf8_variables())?);
-    settings.extend(cli::settings(matches)?);
-    Ok(Config::resolve(settings))
-}
-
-/// A variable that is not text cannot be one of ours.
-fn utf8_variables() -> impl Iterator<Item = (String, String)> {
-    std::env::vars_os().filter_map(|(name, value)| {
-        let name = name.into_string().ok()?;
-        Some((name, value.to_string_lossy().into_owned()))
-    })
+/// Begins the diagnostic log where one is asked for. Most commands have none, and pay nothing for it.
+fn begin_log(verbose: u8) -> Result<(), CommandFailure> {
+    let variable = std::env::var_os(LOG);
+    let variable = variable.as_ref().map(|text| text.to_string_lossy());
+    if let Some(filter) = LogFilter::requested(variable.as_deref(), verbose)? {
+        filter.install(std::io::stderr);
+    }
+    Ok(())
 }

@@ -3,15 +3,13 @@
 use serde_json::Value;
 
 use super::{TASK, builds, module, plan, project, run, status};
-use crate::lula::World;
-use crate::run::branches;
-use crate::scripts::server;
+use crate::support::{LulaEnv, Models, Repo};
 
 #[test]
 fn a_budget_that_allows_no_plan_waits_for_more_and_asks_nobody() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
-    let server = server(vec![
+    let server = Models::scripted(vec![
         plan(TASK, &[module("alpha", &[]), module("beta", &[])]),
         builds("alpha"),
         builds("beta"),
@@ -22,14 +20,14 @@ fn a_budget_that_allows_no_plan_waits_for_more_and_asks_nobody() {
     assert_eq!(report["status"], "waiting", "{report}");
     assert!(server.arrived().is_empty());
     world.run(&["resume", "last", "--budget", "50"]).exits(0);
-    assert_eq!(branches(&world).len(), 1);
+    assert_eq!(Repo::of(&world).branches().len(), 1);
 }
 
 #[test]
 fn agents_that_nothing_is_left_for_wait_for_more_and_none_fails() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
-    let server = server(vec![
+    let server = Models::scripted(vec![
         plan(TASK, &[module("alpha", &[]), module("beta", &[])]),
         builds("alpha"),
         builds("beta"),
@@ -50,7 +48,7 @@ fn agents_that_nothing_is_left_for_wait_for_more_and_none_fails() {
         done.count()
     };
     assert_eq!(integrated(&report), 1, "{report}");
-    assert!(branches(&world).is_empty());
+    assert!(Repo::of(&world).branches().is_empty());
     let report = world.run(&["resume", "last", "--max-calls", "3", "--json"]);
     let report = report.exits(0).json();
     assert_eq!(integrated(&report), 2, "{report}");
@@ -61,9 +59,9 @@ fn agents_that_nothing_is_left_for_wait_for_more_and_none_fails() {
 
 #[test]
 fn an_agent_that_spent_its_share_is_followed_by_one_that_may_spend_more() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
-    let server = server(vec![
+    let server = Models::scripted(vec![
         plan(TASK, &[module("alpha", &[]), module("beta", &[])]),
         builds("alpha"),
         builds("beta"),
@@ -80,10 +78,10 @@ fn an_agent_that_spent_its_share_is_followed_by_one_that_may_spend_more() {
     let report = report.exits(4).json();
     assert_eq!(report["status"], "waiting", "{report}");
     assert_eq!(server.arrived().len(), 1, "only the plan was asked for");
-    assert!(branches(&world).is_empty());
+    assert!(Repo::of(&world).branches().is_empty());
     let report = world.run(&["resume", "last", "--budget", "50", "--json"]);
     let report = report.exits(0).json();
-    assert_eq!(branches(&world).len(), 1);
+    assert_eq!(Repo::of(&world).branches().len(), 1);
     let jobs = report["plan"]["jobs"].as_object().unwrap();
     let failed = jobs.values().filter(|job| job["status"] == "failed");
     assert_eq!(failed.count(), 0, "{report}");

@@ -6,9 +6,7 @@ use lula_models::script::ScriptTurn;
 use serde_json::{Value, json};
 
 use super::{TASK, delivered, plan, project, run, runs, status, task, told, writes};
-use crate::lula::World;
-use crate::run::branches;
-use crate::scripts::{after, does, server};
+use crate::support::{LulaEnv, Models, Repo, after, does};
 
 /// Code that says one thing with one rate and another with another.
 const BILL: &str = "from rates import rate\n\n\ndef total(n):\n    return n * rate()\n";
@@ -60,7 +58,7 @@ fn looks(id: &str) -> ScriptTurn {
 
 #[test]
 fn a_conflict_of_places_and_one_of_meanings_are_resolved() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
     // The name is a file for one and a directory for the other.
     let file = task("file", &[], &["store"], &["test -f store"], "coder");
@@ -72,7 +70,7 @@ fn a_conflict_of_places_and_one_of_meanings_are_resolved() {
         "coder",
     );
     let rates = rate("rates", &[], 2);
-    let server = server(vec![
+    let server = Models::scripted(vec![
         plan(
             TASK,
             &[file, other, rates, bill(), seen("file"), seen("rates")],
@@ -107,9 +105,9 @@ fn a_conflict_of_places_and_one_of_meanings_are_resolved() {
 
 #[test]
 fn a_change_that_does_not_fit_twice_is_resolved_by_somebody_else() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
-    let server = server(vec![
+    let server = Models::scripted(vec![
         plan(
             TASK,
             &[
@@ -145,7 +143,7 @@ fn a_change_that_does_not_fit_twice_is_resolved_by_somebody_else() {
 
 #[test]
 fn where_nobody_can_resolve_it_a_person_is_asked_and_what_they_say_is_done() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
     let mut tasks = vec![bill()];
     let mut turns = Vec::new();
@@ -170,7 +168,7 @@ fn where_nobody_can_resolve_it_a_person_is_asked_and_what_they_say_is_done() {
     }
     turns.insert(0, bills("15 != 12", 15));
     turns.insert(0, plan(TASK, &tasks));
-    let server = server(turns);
+    let server = Models::scripted(turns);
     let report = run(&world, &server, &["--agents", "6"]).exits(3).json();
     assert_eq!(report["status"], "waiting", "{report}");
     let summary = report["summary"].as_str().unwrap();
@@ -179,7 +177,7 @@ fn where_nobody_can_resolve_it_a_person_is_asked_and_what_they_say_is_done() {
         "{summary}"
     );
     assert!(summary.contains("--answer 'try again'"), "{summary}");
-    assert!(branches(&world).is_empty());
+    assert!(Repo::of(&world).branches().is_empty());
     world
         .run(&["resume", "last", "--answer", "perhaps"])
         .exits(2)

@@ -3,11 +3,9 @@
 use serde_json::Value;
 
 use super::{TASK, belongings, builds_after, line, module, plan, project, runs, status, told};
-use crate::lula::World;
-use crate::processes::{begin, begin_heard, ended, interrupt, is_asleep};
-use crate::run::{branches, strong};
-use crate::run_doors::until;
-use crate::scripts::{always, server};
+use crate::support::{
+    LulaEnv, Models, Repo, always, begin, begin_heard, ended, interrupt, is_asleep, until,
+};
 
 /// Whether agents were begun.
 fn are_awaited(logs: &[Value]) -> bool {
@@ -17,12 +15,12 @@ fn are_awaited(logs: &[Value]) -> bool {
 
 #[test]
 fn agents_that_were_killed_with_their_run_go_on_where_they_were() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
     let before = belongings(&world);
     // A question that the kill cut off is asked again.
     let slow = |id: &str| always(builds_after(id, &[runs("sleep 4")]));
-    let server = server(vec![
+    let server = Models::scripted(vec![
         plan(
             TASK,
             &[
@@ -36,7 +34,7 @@ fn agents_that_were_killed_with_their_run_go_on_where_they_were() {
         slow("beta"),
         slow("alpha"),
     ]);
-    let model = strong(&server);
+    let model = Models::strong(&server);
     let mut child = begin(&world, &line(&model, &[]));
     until(&world, are_awaited);
     child.kill().unwrap();
@@ -45,7 +43,7 @@ fn agents_that_were_killed_with_their_run_go_on_where_they_were() {
     for job in ["alpha", "beta", "gamma"] {
         assert_eq!(status(&report, job), "integrated");
     }
-    assert_eq!(branches(&world).len(), 1);
+    assert_eq!(Repo::of(&world).branches().len(), 1);
     assert_eq!(belongings(&world), before);
     // One plan and one turn for each agent: nothing was asked again but what the kill cut off.
     assert!(server.arrived().len() <= 7, "{}", server.arrived().len());
@@ -53,10 +51,10 @@ fn agents_that_were_killed_with_their_run_go_on_where_they_were() {
 
 #[test]
 fn ctrl_c_puts_agents_down_and_resume_goes_on_with_all_of_them() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
     let before = belongings(&world);
-    let server = server(vec![
+    let server = Models::scripted(vec![
         plan(
             TASK,
             &[
@@ -69,7 +67,7 @@ fn ctrl_c_puts_agents_down_and_resume_goes_on_with_all_of_them() {
         builds_after("alpha", &[runs("sleep 3.25")]),
         builds_after("beta", &[runs("sleep 3.25")]),
     ]);
-    let model = strong(&server);
+    let model = Models::strong(&server);
     let child = begin_heard(&world, &line(&model, &[]));
     // Both agents are in the midst of what they do.
     until(&world, |logs| {
@@ -78,7 +76,7 @@ fn ctrl_c_puts_agents_down_and_resume_goes_on_with_all_of_them() {
     interrupt(&child);
     let ran = ended(child).exits(5);
     ran.says("interrupted").says("lula resume run_");
-    assert!(branches(&world).is_empty());
+    assert!(Repo::of(&world).branches().is_empty());
     // One agent alone is not gone on with: the run that leads it has to hear it.
     let shown = world.run(&["show", "last", "--json"]).exits(0).json();
     let agent = shown["plan"]["jobs"]["alpha"]["run"].as_str().unwrap();
@@ -87,7 +85,7 @@ fn ctrl_c_puts_agents_down_and_resume_goes_on_with_all_of_them() {
     for job in ["alpha", "beta", "gamma"] {
         assert_eq!(status(&report, job), "integrated");
     }
-    assert_eq!(branches(&world).len(), 1);
+    assert_eq!(Repo::of(&world).branches().len(), 1);
     assert_eq!(belongings(&world), before);
     assert_eq!(server.arrived().len(), 4, "nobody was asked twice");
     assert_eq!(told(&world, "alpha begins as").len(), 1);
@@ -96,15 +94,15 @@ fn ctrl_c_puts_agents_down_and_resume_goes_on_with_all_of_them() {
 
 #[test]
 fn cancelling_a_run_ends_its_agents() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
     let endless = |id: &str, seconds: u32| builds_after(id, &[runs(&format!("sleep {seconds}"))]);
-    let server = server(vec![
+    let server = Models::scripted(vec![
         plan(TASK, &[module("alpha", &[]), module("beta", &[])]),
         endless("alpha", 3611),
         endless("beta", 3612),
     ]);
-    let model = strong(&server);
+    let model = Models::strong(&server);
     let mut child = begin(&world, &line(&model, &[]));
     until(&world, |_| is_asleep(3611) && is_asleep(3612));
     world.run(&["cancel", "last"]).exits(0);
@@ -117,5 +115,5 @@ fn cancelling_a_run_ends_its_agents() {
         assert_eq!(agent["status"], "done", "{agent}");
         assert!(agent["summary"].as_str().unwrap().contains("cancelled"));
     }
-    assert!(branches(&world).is_empty());
+    assert!(Repo::of(&world).branches().is_empty());
 }

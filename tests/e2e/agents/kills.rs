@@ -4,10 +4,7 @@ use lula_models::script::ScriptTurn;
 use serde_json::{Value, json};
 
 use super::{SEVEN, belongings, line, module, plan, project_with, runs, told, writes};
-use crate::lula::World;
-use crate::processes::{BLOWS, Dice, blows, events};
-use crate::run::{branches, git, strong};
-use crate::scripts::{acts, always, does, server};
+use crate::support::{BLOWS, Dice, LulaEnv, Models, Repo, acts, always, blows, does, events, git};
 
 /// What everybody writes into beside a file of their own.
 const SHARED: &str = "log.txt";
@@ -76,9 +73,9 @@ fn turns(drawn: &Drawn) -> Vec<ScriptTurn> {
 }
 
 /// What a run came to, without what differs between two runs of the same plan: who was first.
-fn outcome(world: &World) -> Value {
-    let [branch] = &branches(world)[..] else {
-        panic!("{:?}", branches(world));
+fn outcome(world: &LulaEnv) -> Value {
+    let [branch] = &Repo::of(world).branches()[..] else {
+        panic!("{:?}", Repo::of(world).branches());
     };
     let work = world.work();
     let listed = git(&work, &["ls-tree", "-r", branch]);
@@ -109,15 +106,16 @@ fn wherever_brain_and_runner_are_killed_a_plan_ends_the_same() {
     let kills: u64 = kills.map_or(BLOWS, |text| text.parse().unwrap());
     let mut dice = Dice(kills);
     let mut struck = 0;
+    let mut tried = 0;
     let mut early = 0;
     while struck < kills {
         let seed = dice.0;
         let drawn = drawn(&mut dice);
-        let server = server(turns(&drawn));
-        let model = strong(&server);
+        let server = Models::scripted(turns(&drawn));
+        let model = Models::strong(&server);
         let line = line(&model, &[]);
         let fresh = || {
-            let world = World::new();
+            let world = LulaEnv::new();
             project_with(&world, &[(SHARED, "begin\n")]);
             world
         };
@@ -132,10 +130,12 @@ fn wherever_brain_and_runner_are_killed_a_plan_ends_the_same() {
             let world = fresh();
             let before = belongings(&world);
             let untouched = || assert_eq!(belongings(&world), before, "seed {seed}");
-            let (next, at) = blows(&world, &line, (&mut dice, whole), untouched);
-            struck += BLOWS;
-            early += at.iter().filter(|at| **at < whole).count();
-            world.run(&next).exits(0);
+            let blows = blows(&world, &line, (&mut dice, whole), untouched);
+            struck += blows.kills;
+            tried += 1;
+            assert!(tried <= 4 * kills, "{struck} kills in {tried} runs");
+            early += blows.moments.iter().filter(|at| **at < whole).count();
+            world.run(&blows.next).exits(0);
             untouched();
             assert_eq!(outcome(&world), expected, "seed {seed}");
             world.run(&["replay", "last", "--verify"]).exits(0);

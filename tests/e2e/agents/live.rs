@@ -9,9 +9,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
 use super::{TASK, builds_after, line, module, plan, project, runs};
-use crate::lula::World;
-use crate::run::strong;
-use crate::scripts::server;
+use crate::support::{LulaEnv, Models};
 
 /// A terminal of 80 columns: our end, and the program's.
 fn terminal() -> (OwnedFd, File) {
@@ -36,7 +34,7 @@ fn terminal() -> (OwnedFd, File) {
 
 /// Two agents, one after the other.
 fn script() -> lula_models::mock::MockModelServer {
-    server(vec![
+    Models::scripted(vec![
         plan(TASK, &[module("alpha", &[]), module("beta", &["alpha"])]),
         builds_after("alpha", &[runs("sleep 0.3")]),
         builds_after("beta", &[runs("sleep 0.3")]),
@@ -45,10 +43,10 @@ fn script() -> lula_models::mock::MockModelServer {
 
 #[test]
 fn on_a_terminal_each_task_has_a_line_that_changes() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
     let server = script();
-    let model = strong(&server);
+    let model = Models::strong(&server);
     let (ours, theirs) = terminal();
     let mut child = world
         .command(&line(&model, &[]))
@@ -94,10 +92,10 @@ fn on_a_terminal_each_task_has_a_line_that_changes() {
 
 #[test]
 fn elsewhere_what_happens_is_told_line_by_line() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
     let server = script();
-    let model = strong(&server);
+    let model = Models::strong(&server);
     let ran = world.run(&line(&model, &[])).exits(0);
     assert!(!ran.stderr.contains('\u{1b}'), "{}", ran.stderr);
     for line in [

@@ -13,10 +13,7 @@ use lula_models::mock::MockModelServer;
 use lula_models::script::ScriptTurn;
 use serde_json::{Value, json};
 
-use crate::lula::{Ran, World, listing};
-use crate::run::{branches, git, repository, strong};
-use crate::run_doors::logs;
-use crate::scripts::{Act, does};
+use crate::support::{Act, LulaEnv, Models, Ran, Repo, does, git, listing, logs};
 
 pub(crate) const TASK: &str = "Grow the project";
 
@@ -32,18 +29,18 @@ class Rates(unittest.TestCase):
         self.assertGreater(rate(), 0)
 ";
 
-pub(crate) fn project(world: &World) {
+pub(crate) fn project(world: &LulaEnv) {
     project_with(world, &[]);
 }
 
 /// The same with more files.
-fn project_with(world: &World, more: &[(&str, &str)]) {
+fn project_with(world: &LulaEnv, more: &[(&str, &str)]) {
     let files = [
         ("rates.py", RATES),
         ("tests/__init__.py", ""),
         ("tests/test_rates.py", TESTS),
     ];
-    repository(world, &[&files, more].concat());
+    Repo::with(world, &[&files, more].concat());
 }
 
 /// A task of a plan.
@@ -101,8 +98,8 @@ fn line<'a>(model: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     [&fixed[..], usual, more].concat()
 }
 
-fn run(world: &World, server: &MockModelServer, more: &[&str]) -> Ran {
-    let model = strong(server);
+fn run(world: &LulaEnv, server: &MockModelServer, more: &[&str]) -> Ran {
+    let model = Models::strong(server);
     let more = [&["--json"], more].concat();
     world.run(&line(&model, &more))
 }
@@ -123,7 +120,7 @@ fn asked(server: &MockModelServer) -> String {
 }
 
 /// What the log of the last run says that holds these words.
-fn told(world: &World, words: &str) -> Vec<String> {
+fn told(world: &LulaEnv, words: &str) -> Vec<String> {
     logs(world)
         .iter()
         .filter_map(|line| Some(line["text"].as_str()?.to_owned()))
@@ -132,9 +129,9 @@ fn told(world: &World, words: &str) -> Vec<String> {
 }
 
 /// A file of what was delivered.
-fn delivered(world: &World, file: &str) -> String {
-    let [branch] = &branches(world)[..] else {
-        panic!("{:?}", branches(world));
+fn delivered(world: &LulaEnv, file: &str) -> String {
+    let [branch] = &Repo::of(world).branches()[..] else {
+        panic!("{:?}", Repo::of(world).branches());
     };
     git(&world.work(), &["show", &format!("{branch}:{file}")])
 }
@@ -142,7 +139,7 @@ fn delivered(world: &World, file: &str) -> String {
 /// Everything of the user's that a run must leave alone: files, index, and what is checked out.
 type Belongings = (Vec<(std::path::PathBuf, Vec<u8>)>, Vec<u8>, String);
 
-fn belongings(world: &World) -> Belongings {
+fn belongings(world: &LulaEnv) -> Belongings {
     let work = world.work();
     let mut files = listing(&work);
     files.retain(|(path, _)| !path.starts_with(work.join(".git")));

@@ -6,17 +6,15 @@ use serde_json::json;
 use super::{
     TASK, asked, belongings, builds, module, plan, project, run, status, task, told, writes,
 };
-use crate::lula::World;
-use crate::run::{branches, git, strong};
-use crate::scripts::{does, server};
+use crate::support::{LulaEnv, Models, Repo, does, git};
 
 #[test]
 fn two_tasks_are_done_by_two_agents_and_come_together_on_one_branch() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
     std::fs::write(world.work().join("notes.txt"), "mine\n").unwrap();
     let before = belongings(&world);
-    let server = server(vec![
+    let server = Models::scripted(vec![
         plan(TASK, &[module("alpha", &[]), module("beta", &[])]),
         builds("alpha"),
         builds("beta"),
@@ -25,7 +23,7 @@ fn two_tasks_are_done_by_two_agents_and_come_together_on_one_branch() {
     assert_eq!(status(&report, "alpha"), "integrated");
     assert_eq!(status(&report, "beta"), "integrated");
     assert_eq!(belongings(&world), before);
-    let made = branches(&world);
+    let made = Repo::of(&world).branches();
     assert_eq!(made.len(), 1, "{made:?}");
     for file in ["alpha.py", "beta.py"] {
         let spec = format!("{}:{file}", made[0]);
@@ -53,13 +51,13 @@ fn two_tasks_are_done_by_two_agents_and_come_together_on_one_branch() {
 
 #[test]
 fn a_plan_can_be_seen_before_anything_is_begun() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
-    let server = server(vec![plan(
+    let server = Models::scripted(vec![plan(
         TASK,
         &[module("alpha", &[]), module("beta", &["alpha"])],
     )]);
-    let model = strong(&server);
+    let model = Models::strong(&server);
     let line = [
         "run",
         "--task",
@@ -73,7 +71,7 @@ fn a_plan_can_be_seen_before_anything_is_begun() {
     let ran = world.run(&line).exits(0);
     assert!(ran.stdout.contains("after alpha"), "{}", ran.stdout);
     assert!(ran.stdout.contains("beta.py"), "{}", ran.stdout);
-    assert!(branches(&world).is_empty());
+    assert!(Repo::of(&world).branches().is_empty());
     assert_eq!(server.arrived().len(), 1);
     world
         .run(&["run", "--task", TASK, "--plan-only"])
@@ -87,9 +85,9 @@ fn a_plan_can_be_seen_before_anything_is_begun() {
 
 #[test]
 fn a_plan_that_goes_round_in_circles_is_refused_with_the_way_round() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
-    let server = server(vec![
+    let server = Models::scripted(vec![
         plan(
             TASK,
             &[module("alpha", &["beta"]), module("beta", &["alpha"])],
@@ -109,7 +107,7 @@ fn a_plan_that_goes_round_in_circles_is_refused_with_the_way_round() {
 
 #[test]
 fn what_an_agent_writes_outside_its_scope_never_arrives() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
     let sneaky = does(
         "do the alpha thing",
@@ -121,7 +119,7 @@ fn what_an_agent_writes_outside_its_scope_never_arrives() {
             ("run", json!({"command": "echo x > stray.txt"})),
         ],
     );
-    let server = server(vec![
+    let server = Models::scripted(vec![
         plan(TASK, &[module("alpha", &[]), module("beta", &[])]),
         sneaky,
         builds("beta"),
@@ -134,13 +132,16 @@ fn what_an_agent_writes_outside_its_scope_never_arrives() {
     let reason = &report["plan"]["jobs"]["alpha"]["reason"];
     assert_eq!(reason["why"], "scope_violation", "{reason}");
     assert_eq!(reason["files"], json!(["stray.txt"]));
-    assert!(branches(&world).is_empty(), "a part is not the whole");
+    assert!(
+        Repo::of(&world).branches().is_empty(),
+        "a part is not the whole"
+    );
     assert!(asked(&server).contains("stray.txt"), "the planner is told");
 }
 
 #[test]
 fn a_reviewer_that_rejects_sends_the_plan_back() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
     let review = |id: &str, needs: &[&str]| task(id, needs, &[], &[], "reviewer");
     let says = |id: &str, approve: bool, summary: &str| {
@@ -159,7 +160,7 @@ fn a_reviewer_that_rejects_sends_the_plan_back() {
             "def value():\n    \"\"\"Seven.\"\"\"\n    return 7\n",
         )],
     );
-    let server = server(vec![
+    let server = Models::scripted(vec![
         plan(TASK, &[module("alpha", &[]), review("review", &["alpha"])]),
         builds("alpha"),
         says("review", false, "value has no documentation"),
@@ -175,17 +176,17 @@ fn a_reviewer_that_rejects_sends_the_plan_back() {
     assert_eq!(status(&report, "review"), "superseded");
     assert_eq!(status(&report, "again"), "integrated");
     assert_eq!(report["plan"]["version"], 2);
-    let spec = format!("{}:alpha.py", branches(&world)[0]);
+    let spec = format!("{}:alpha.py", Repo::of(&world).branches()[0]);
     assert!(git(&world.work(), &["show", &spec]).contains("Seven."));
 }
 
 #[test]
 fn fail_fast_begins_nothing_after_the_first_failure() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
     // It says that it is done and has done nothing.
     let idle = || does("do the alpha thing", &[]);
-    let server = server(vec![
+    let server = Models::scripted(vec![
         plan(
             TASK,
             &[
@@ -205,5 +206,5 @@ fn fail_fast_begins_nothing_after_the_first_failure() {
     assert_eq!(why, "fail_fast");
     // No model was asked to mend the plan, and no agent began.
     assert_eq!(server.arrived().len(), 2);
-    assert!(branches(&world).is_empty());
+    assert!(Repo::of(&world).branches().is_empty());
 }

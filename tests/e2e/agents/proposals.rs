@@ -5,20 +5,18 @@ use serde_json::{Value, json};
 use super::{
     SEVEN, TASK, builds, delivered, module, plan, project, run, status, task, told, writes,
 };
-use crate::lula::World;
-use crate::run::branches;
-use crate::scripts::{acts, does, server};
+use crate::support::{LulaEnv, Models, Repo, acts, does};
 
 #[test]
 fn an_agent_proposes_another_plan_and_is_told_why_not_or_sees_it_done() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
     let says = |when: &str, wish: Value| acts(when, &[("propose", wish)]);
     let halves = [module("first", &[]), module("second", &[])];
     // What takes its place may write what it may.
     let mut gamma = module("gamma", &["beta"]);
     gamma["files"] = json!(["gamma.py", "first.py", "second.py"]);
-    let server = server(vec![
+    let server = Models::scripted(vec![
         plan(
             TASK,
             &[module("alpha", &[]), module("beta", &["alpha"]), gamma],
@@ -57,7 +55,7 @@ fn an_agent_proposes_another_plan_and_is_told_why_not_or_sees_it_done() {
 
 #[test]
 fn an_agent_hands_on_its_authority_and_makes_none() {
-    let world = World::new();
+    let world = LulaEnv::new();
     project(&world);
     let says = |when: &str, wish: Value| acts(when, &[("propose", wish)]);
     // Another agent is to write what it may not write itself.
@@ -66,7 +64,7 @@ fn an_agent_hands_on_its_authority_and_makes_none() {
     let instead = task("instead", &[], &["rates.py"], &["false"], "coder");
     let mut alpha = module("alpha", &[]);
     alpha["files"] = json!(["alpha.py", "more.py"]);
-    let server = server(vec![
+    let server = Models::scripted(vec![
         plan(TASK, &[alpha, module("beta", &["alpha"])]),
         says("elsewhere would be given", json!({"add": [anywhere]})),
         says(
@@ -98,6 +96,6 @@ fn an_agent_hands_on_its_authority_and_makes_none() {
     ]) {
         assert!(said.contains(why), "{said}");
     }
-    assert_eq!(branches(&world).len(), 1);
+    assert_eq!(Repo::of(&world).branches().len(), 1);
     assert_eq!(server.unused(), 0);
 }

@@ -5,9 +5,7 @@ use serde_json::Value;
 use super::{
     SEVEN, TASK, builds, builds_after, line, module, plan, project_with, run, runs, status, writes,
 };
-use crate::lula::World;
-use crate::run::{branches, strong};
-use crate::scripts::{does, server};
+use crate::support::{LulaEnv, Models, Repo, does};
 
 const TUNED: &str = ".lula/roles.toml";
 
@@ -23,10 +21,10 @@ fn requests(server: &lula_models::mock::MockModelServer, words: &str) -> Vec<Val
 
 #[test]
 fn a_repository_takes_tools_away_and_adds_a_word() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let tuned = "[role.coder]\ntools = [\"read_file\", \"write_file\"]\nnote = \"Mind the gap.\"\n";
     project_with(&world, &[(TUNED, tuned)]);
-    let server = server(vec![
+    let server = Models::scripted(vec![
         plan(TASK, &[module("alpha", &[]), module("beta", &[])]),
         // It calls a tool all the same, and is told that there is none.
         builds_after("alpha", &[runs("echo x > stray.txt")]),
@@ -53,17 +51,17 @@ fn a_repository_takes_tools_away_and_adds_a_word() {
 
 #[test]
 fn a_role_prefers_a_model_of_the_run_and_brings_none_along() {
-    let world = World::new();
-    let planner = server(vec![plan(
+    let world = LulaEnv::new();
+    let planner = Models::scripted(vec![plan(
         TASK,
         &[module("alpha", &[]), module("beta", &[])],
     )]);
-    let coder = server(vec![builds("alpha"), builds("beta")]);
-    let stranger = server(Vec::new());
-    let (first, second) = (strong(&planner), strong(&coder));
+    let coder = Models::scripted(vec![builds("alpha"), builds("beta")]);
+    let stranger = Models::scripted(Vec::new());
+    let (first, second) = (Models::strong(&planner), Models::strong(&coder));
     let tuned = format!(
         "[role.coder]\nmodel = \"{second}\"\n\n[role.tester]\nmodel = \"{}\"\n",
-        strong(&stranger)
+        Models::strong(&stranger)
     );
     project_with(&world, &[(TUNED, &tuned)]);
     let more = ["--model", &second, "--json"];
@@ -84,9 +82,9 @@ fn a_role_is_never_widened_by_the_repository_it_works_in() {
         ("[role.reviewer]\nwrites = true\n", "unknown field"),
         ("[role.admin]\nnote = \"x\"\n", "there is no role"),
     ] {
-        let world = World::new();
+        let world = LulaEnv::new();
         project_with(&world, &[(TUNED, tuned)]);
-        let server = server(Vec::new());
+        let server = Models::scripted(Vec::new());
         let ran = run(&world, &server, &[]).exits(2);
         let summary = ran.json()["summary"].as_str().unwrap().to_owned();
         assert!(
@@ -94,6 +92,6 @@ fn a_role_is_never_widened_by_the_repository_it_works_in() {
             "{summary}"
         );
         assert!(server.arrived().is_empty(), "nobody was asked");
-        assert!(branches(&world).is_empty());
+        assert!(Repo::of(&world).branches().is_empty());
     }
 }

@@ -7,7 +7,7 @@ use lula_runner_api::{
 use serde_json::json;
 
 use super::{Scene, done, effect, fresh, refusal, text};
-use crate::run::git;
+use crate::support::git;
 
 const CODE: &str = "def last(items):\n    return items[len(items)]\n";
 const TESTS: &str = "\
@@ -117,7 +117,7 @@ fn a_change_is_what_git_would_take_and_a_delivery_one_branch() {
         "{}",
         taken.diff
     );
-    let before = crate::lula::listing(&scene.tree());
+    let before = crate::support::listing(&scene.tree());
     let order = scene.order(taken.tree);
     let deliver =
         |order: &DeliverChangeRequest| scene.wait(scene.client().deliver(&scene.workspace, order));
@@ -147,7 +147,7 @@ fn a_change_is_what_git_would_take_and_a_delivery_one_branch() {
         ..scene.order(taken.tree)
     };
     assert_eq!(refusal(deliver(&second)).0, 409);
-    let mut after = crate::lula::listing(&tree);
+    let mut after = crate::support::listing(&tree);
     after.retain(|(path, bytes)| before.contains(&(path.clone(), bytes.clone())));
     assert_eq!(
         after.len(),
@@ -249,6 +249,6 @@ fn what_is_given_back_is_gone_but_for_where_it_came_from() {
         refusal(scene.wait(scene.client().taken(&scene.workspace))).0,
         404
     );
-    let kept = crate::lula::listing(&scene.state().join("checkouts"));
+    let kept = crate::support::listing(&scene.state().join("checkouts"));
     assert_eq!(kept.len(), 1, "{kept:?}");
 }

@@ -7,7 +7,7 @@ use lula_runner_api::client::RunnerClientError;
 use serde_json::json;
 
 use super::Scene;
-use crate::processes::{Dice, strike};
+use crate::support::{Dice, strike};
 
 /// Sequences in the suite; `LULA_RUNNER_KILLS` makes it more.
 const SEQUENCES: u64 = 20;
@@ -40,7 +40,7 @@ impl Scene {
     }
 
     fn strike(&self) {
-        strike(self.pid());
+        assert!(strike(self.pid()), "there is a runner to kill");
     }
 }
 

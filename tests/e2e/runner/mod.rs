@@ -21,11 +21,11 @@ use lula_runner_api::CommitWorkspace;
 use lula_runner_api::client::{RunnerChild, RunnerClient, RunnerClientError, RunnerCommand};
 use serde_json::{Value, json};
 
-use crate::lula::World;
+use crate::support::LulaEnv;
 
 /// A project, a runner beside it, and one open workspace.
 pub(crate) struct Scene {
-    world: World,
+    world: LulaEnv,
     runtime: tokio::runtime::Runtime,
     spawned: Option<RunnerChild>,
     rules: Option<PathBuf>,
@@ -53,7 +53,7 @@ impl Scene {
     }
 
     pub(crate) fn with_rules(files: &[(&str, &str)], rules: &str) -> Self {
-        let world = World::new();
+        let world = LulaEnv::new();
         for (path, text) in files {
             let path = world.work().join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::serving::{KEY, Port};
 use super::{effect, fresh};
-use crate::lula::{Ran, World};
+use crate::support::{LulaEnv, Ran};
 
 const RULES: &str = r#"
 [[rule]]
@@ -19,7 +19,7 @@ approval = { quorum = 2, role = "maintainer" }
 
 #[test]
 fn two_people_with_keys_of_their_own_let_something_happen() {
-    let owner = World::new();
+    let owner = LulaEnv::new();
     let rules = owner.home().join("rules.toml");
     std::fs::write(&rules, RULES).unwrap();
     let person = |name: &str, role: &str| {
@@ -66,7 +66,7 @@ fn two_people_with_keys_of_their_own_let_something_happen() {
         panic!("nobody was asked");
     };
     let id = challenge.id.to_string();
-    let elsewhere = World::new();
+    let elsewhere = LulaEnv::new();
     let answer = |key: &str| -> Ran {
         elsewhere.run_with(
             &[("LULA_RUNNER_KEY", KEY)],
@@ -106,7 +106,7 @@ fn two_people_with_keys_of_their_own_let_something_happen() {
 
 #[test]
 fn a_rotated_key_signs_and_the_old_one_counts_until_it_is_retired() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let first = world.run(&["approvals", "keys", "--json"]).exits(0).json()[0]["id"].clone();
     let second = world
         .run(&["approvals", "keys", "rotate", "--json"])

@@ -11,7 +11,7 @@ use lula_protocol::ToolOutputDetails;
 use serde_json::{Value, json};
 
 use super::{Scene, done, refusal};
-use crate::lula::World;
+use crate::support::LulaEnv;
 
 pub(super) const KEY: &str = "0123456789abcdef0123456789abcdef";
 
@@ -22,11 +22,11 @@ pub(super) struct Port {
 }
 
 impl Port {
-    fn start(world: &World, variables: &[(&str, &str)]) -> Self {
+    fn start(world: &LulaEnv, variables: &[(&str, &str)]) -> Self {
         Self::start_with(world, variables, &[])
     }
 
-    pub(super) fn start_with(world: &World, variables: &[(&str, &str)], more: &[&str]) -> Self {
+    pub(super) fn start_with(world: &LulaEnv, variables: &[(&str, &str)], more: &[&str]) -> Self {
         let root = world.work();
         let arguments = ["runner", "--json", "--listen", "127.0.0.1:0", "--root"];
         let root = [root.to_str().unwrap()];
@@ -80,7 +80,7 @@ impl Drop for Port {
 
 #[test]
 fn a_port_needs_a_key_and_takes_no_other() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let root = world.work();
     let root = root.to_str().unwrap();
     let refused = world.run(&["runner", "--listen", "127.0.0.1:0", "--root", root]);
@@ -111,7 +111,7 @@ fn a_port_needs_a_key_and_takes_no_other() {
 
 #[test]
 fn nonsense_gets_an_answer_and_never_a_server_error() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let port = Port::start(&world, &[("LULA_RUNNER_KEY", KEY)]);
     let authorised = format!("host: x\r\nconnection: close\r\nauthorization: Bearer {KEY}\r\n");
     let send = |path: &str, kind: &str, body: &str| {

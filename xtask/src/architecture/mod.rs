@@ -1,6 +1,6 @@
 //! Holds the workspace to ARCHITECTURE.md: who may know whom, where `unsafe` may stand, who may
-//! speak HTTP, which lints apply, that one name means one type, that comments name who acts, and that
-//! nothing names the machine it was written on.
+//! speak HTTP, which lints apply, that one name means one type, that comments name who acts, that the binary is
+//! thin, and that nothing names the machine it was written on.
 //!
 //! Every rule is a function from data to [`Violation`]s, so that each can be shown to fail.
 
@@ -10,6 +10,7 @@ mod names;
 mod paths;
 mod prose;
 mod table;
+mod thin_binary;
 mod unsafe_code;
 
 use std::{fmt, fs, process::ExitCode};
@@ -60,6 +61,7 @@ pub(crate) fn check(repository: &Repository) -> Result<Vec<Violation>> {
     violations.extend(paths::check(repository, &files)?);
     violations.extend(names::check(repository, &files)?);
     violations.extend(prose::check(repository, &files)?);
+    violations.extend(thin_binary::check(repository, &files)?);
     Ok(violations)
 }
 

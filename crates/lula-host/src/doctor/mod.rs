@@ -1,5 +1,6 @@
 //! What works on this machine, and why not. Each check looks at one thing and changes nothing.
 
+pub mod attack;
 mod machine;
 mod providers;
 mod tiers;

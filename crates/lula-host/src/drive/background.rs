@@ -1,26 +1,48 @@
 //! Runs that go on in another process, away from the one that began them.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use lula_protocol::RunId;
+use lula_protocol::{FailureReport, RunId};
 use lula_store::{RunStatus, RunStore};
 
 use super::worker::is_dead;
+use crate::diagnosis;
 use crate::error::HostError;
 use crate::installation::Installation;
 
 /// How long to wait until another process has taken a run up.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Where a run in the background says what went wrong.
-pub fn background_file(run: &RunId, installation: &Installation) -> Result<PathBuf, HostError> {
-    let directory = installation.state_directory()?.join("background");
-    Ok(directory.join(format!("{run}.log")))
+/// The files of a driver that has no terminal.
+struct BackgroundFiles {
+    /// Its diagnostic log, which is its standard error.
+    log: PathBuf,
+    /// What came of the run, or why it was not driven, as JSON: its standard output.
+    report: PathBuf,
+}
+
+impl BackgroundFiles {
+    fn of(run: &RunId, installation: &Installation) -> Result<Self, HostError> {
+        let directory = installation.state_directory()?.join("background");
+        Ok(Self {
+            log: directory.join(format!("{run}.log")),
+            report: directory.join(format!("{run}.json")),
+        })
+    }
+}
+
+/// Why the last driver of a run in the background did not drive it to its end.
+pub fn failure(
+    run: &RunId,
+    installation: &Installation,
+) -> Result<Option<FailureReport>, HostError> {
+    Ok(reported(&BackgroundFiles::of(run, installation)?.report))
 }
 
 /// Lets this very program go on with a run in another process, with these arguments, and waits until
@@ -32,27 +54,27 @@ pub async fn detach(
     store: &dyn RunStore,
     installation: &Installation,
 ) -> Result<bool, HostError> {
-    let file = background_file(run, installation)?;
+    let files = BackgroundFiles::of(run, installation)?;
     let refused = |error: std::io::Error| HostError::Background {
         run: run.clone(),
         error,
     };
-    if let Some(directory) = file.parent() {
+    if let Some(directory) = files.log.parent() {
         std::fs::create_dir_all(directory).map_err(refused)?;
     }
-    let said = File::options()
-        .create(true)
-        .append(true)
-        .mode(0o600)
-        .open(&file)
-        .map_err(refused)?;
+    let log = private(File::options().append(true), &files.log).map_err(refused)?;
+    // Of this driver alone: what an earlier one reported is no news.
+    let report = private(File::options().write(true).truncate(true), &files.report);
+    let report = report.map_err(refused)?;
     let program = std::env::current_exe().map_err(refused)?;
     let before = store.run(run).await?.map_or(0, |row| row.head.next);
     let mut other = Command::new(program)
         .args(arguments)
+        .arg("--json")
+        .envs(diagnosis::variables())
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(said)
+        .stdout(report)
+        .stderr(log)
         .spawn()
         .map_err(refused)?;
     let end = tokio::time::Instant::now() + PATIENCE;
@@ -60,7 +82,7 @@ pub async fn detach(
         let ended = other.try_wait().map_err(refused)?;
         // Looked at again: it may have come to its end in between.
         if ended.is_some() && !is_taken_up(run, before, store).await? {
-            return Err(not_taken_up(run, &file));
+            return Err(not_taken_up(run, &files.report));
         }
         if tokio::time::Instant::now() >= end {
             return Ok(false);
@@ -80,11 +102,18 @@ async fn is_taken_up(run: &RunId, before: u64, store: &dyn RunStore) -> Result<b
     }))
 }
 
-/// Why the other process did not, in its own words.
-fn not_taken_up(run: &RunId, file: &Path) -> HostError {
-    let said = std::fs::read_to_string(file).unwrap_or_default();
+/// Why the other process did not, as it reported it.
+fn not_taken_up(run: &RunId, report: &Path) -> HostError {
     HostError::NotTakenUp {
         run: run.clone(),
-        said: said.rfind("error[").map(|at| said[at..].to_owned()),
+        report: reported(report).map(Box::new),
     }
+}
+
+fn reported(report: &Path) -> Option<FailureReport> {
+    FailureReport::find(&std::fs::read(report).ok()?)
+}
+
+fn private(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    options.create(true).mode(0o600).open(path)
 }

@@ -11,6 +11,7 @@ use lula_models::output::OutputCapability;
 use lula_models::wire::WireProtocol;
 use lula_store::SecretGuard;
 
+use crate::diagnosis;
 use crate::error::HostError;
 use crate::installation::Installation;
 use crate::models;
@@ -61,7 +62,10 @@ pub fn door(
     for mind in minds {
         let endpoint = models::endpoint(&models::name(&mind.name)?, &installation.config)?;
         if let Some(key) = &endpoint.key {
-            guard = key.lend(|key| guard.watch_for(&mind.name, key));
+            guard = key.lend(|key| {
+                diagnosis::conceal(key);
+                guard.watch_for(&mind.name, key)
+            });
         }
         // What the run was told when it began holds.
         endpoints.push(ModelEndpoint {

@@ -22,6 +22,7 @@ use lula_protocol::{ApprovalDecision, BudgetAmounts, RunId};
 use lula_runner_api::client::RunnerChild;
 use lula_store::{RunStatus, RunStore};
 
+use crate::diagnosis::TracedWorld;
 use crate::error::HostError;
 use crate::installation::Installation;
 use crate::record::{local_principal, now_ms};
@@ -157,12 +158,12 @@ impl Driver {
                 let hands: Arc<dyn RunnerPort> = Arc::clone(&hands) as Arc<dyn RunnerPort>;
                 let workshop = RunWorld::new(hands, Arc::clone(&minds), Arc::new(say));
                 let member = Arc::new(AgentPoolMember(Arc::clone(&mailbox)));
-                Arc::new(
+                Arc::new(TracedWorld(Arc::new(
                     workshop
                         .crewed(member)
                         .fenced(Arc::clone(&fence))
                         .indexed_in(index.clone()),
-                )
+                )))
             }
         };
         let agents = AgentPool::new(
@@ -184,12 +185,13 @@ impl Driver {
             .crewed(Arc::clone(&agents) as Arc<dyn AgentPoolPort>)
             .fenced(fence)
             .indexed_in(index);
+        let world = Arc::new(TracedWorld(Arc::new(workshop)));
         let options = EngineOptions {
             on_visit: Some(Arc::new(visit)),
             ..options
         };
         Ok(Self {
-            engine: GraphEngine::new(CodingGraph, Arc::clone(&store), Arc::new(workshop), options)?,
+            engine: GraphEngine::new(CodingGraph, Arc::clone(&store), world, options)?,
             store,
             hands: runner,
             agents,

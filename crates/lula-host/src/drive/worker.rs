@@ -49,6 +49,31 @@ pub fn is_dead(owner: &str) -> bool {
     machine == host() && begun(pid).is_none_or(|now| now != since)
 }
 
+/// Whether a run is worked on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunActivity {
+    /// It is over, or not there.
+    Over,
+    /// A driver works on it.
+    UnderWay,
+    /// No driver works on it now.
+    Left,
+}
+
+impl RunActivity {
+    /// Looks into the store, and whether the driver lives.
+    pub async fn of(run: &RunId, store: &dyn RunStore) -> Result<Self, HostError> {
+        let Some(row) = store.run(run).await? else {
+            return Ok(Self::Over);
+        };
+        Ok(match row.status {
+            RunStatus::Done => Self::Over,
+            RunStatus::Running if !row.owner.as_deref().is_some_and(is_dead) => Self::UnderWay,
+            _ => Self::Left,
+        })
+    }
+}
+
 /// What keeps a run from being gone on with.
 pub enum RunBlocker {
     /// Nothing.

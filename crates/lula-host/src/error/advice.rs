@@ -3,6 +3,7 @@
 use lula_graph::EngineError;
 use lula_graph::bundle::BundleError;
 use lula_protocol::{Code, RunExit};
+use lula_sandbox::probes::TierAttackError;
 use lula_workspace::scratch::ScratchError;
 
 use super::HostError;
@@ -20,26 +21,33 @@ impl HostError {
             Self::Engine(error) => of_engine(error).0,
             Self::Audit(error) => of_audit(error).0,
             Self::Git(error) | Self::Scratch(ScratchError::Git(error)) => error.code(),
-            Self::Sandbox(error) => of_sandbox(error).0,
+            Self::Sandbox(error) | Self::Attack(TierAttackError::Sandbox(error)) => {
+                of_sandbox(error).0
+            }
             Self::Held(error) => error.code(),
             Self::Repair(error) => of_repair(error).0,
             Self::Serving(error) => of_serving(error).0,
             Self::Approvals(error) => of_approvals(error).0,
             Self::Config(error) => error.code(),
-            Self::NoUserConfiguration => Code::ConfigUnreadable,
+            Self::NoUserConfiguration | Self::NoRepositoryConfiguration => Code::ConfigUnreadable,
+            Self::NothingToAttack => Code::SandboxRefused,
+            Self::VoteRefused(_) => Code::VoteRefused,
+            Self::ApprovalForged(_) => Code::ApprovalsUnusable,
             Self::Keyring(_) => Code::KeysUnusable,
             Self::Bundle(_) => Code::LogBroken,
             Self::Fork(_) => Code::CannotFork,
             Self::AddsSecret { .. } => Code::HeldBack,
             Self::NothingWaits(_) => Code::NoSuchWorkspace,
-            Self::NoLines(_) => Code::NothingThere,
+            Self::NoLines(_) | Self::NoLesson(_) => Code::NothingThere,
             Self::NoQuestion(_) => Code::UnknownApproval,
             Self::Rules(_)
             | Self::Guidelines(_)
             | Self::NoRulesFile { .. }
             | Self::UnreadableRules { .. } => Code::BadRules,
             Self::NoStateDirectory => Code::NoStateDirectory,
-            Self::StoreAddress(_) | Self::PasswordInAddress => Code::StoreUnusable,
+            Self::StoreAddress(_) | Self::PasswordInAddress | Self::BackupFile { .. } => {
+                Code::StoreUnusable
+            }
             Self::NoSuchRun(_) => Code::NoSuchRun,
             Self::RunBusy { .. } | Self::HealerBusy(_) | Self::NotEnded(_) => Code::RunBusy,
             Self::Checkout(_)
@@ -61,8 +69,12 @@ impl HostError {
             | Self::NoSuchDirectory { .. }
             | Self::Supervisor(_)
             | Self::RunnerKey { .. }
+            | Self::TextUnreadable(_)
+            | Self::Output { .. }
             | Self::Answer(_) => Code::FileAccess,
-            Self::NoteRefused(_) | Self::TaskRefused { .. } => Code::BadCommandLine,
+            Self::NoteRefused(_)
+            | Self::TaskRefused { .. }
+            | Self::Attack(TierAttackError::Tier(_)) => Code::BadCommandLine,
             Self::NotARepository { .. } => Code::NotARepository,
             Self::EmptyRepository(_) => Code::EmptyRepository,
             Self::PolicyInWorkspace(_) => Code::RepositoryOverreach,
@@ -71,6 +83,8 @@ impl HostError {
             | Self::Hands(_)
             | Self::Fence(_)
             | Self::NotTakenUp { .. }
+            | Self::Attack(_)
+            | Self::OwnProgram(_)
             | Self::RunnerKilled { .. } => Code::EnvironmentUnfit,
             Self::ModelName(_) => Code::BadModelName,
             Self::ModelKey { .. } => Code::NoModelKey,
@@ -79,6 +93,7 @@ impl HostError {
             | Self::BadCapability { .. }
             | Self::BadKeys(_)
             | Self::BadPrices(_)
+            | Self::BadLogFilter { .. }
             | Self::RunnerAddress(_) => Code::BadValue,
             Self::NoRuntime(_) | Self::Watch(_) | Self::Internal(_) => Code::Internal,
         }
@@ -92,7 +107,9 @@ impl HostError {
             | Self::Bundle(BundleError::Store(error)) => of_store(error).1,
             Self::Engine(error) => of_engine(error).1,
             Self::Audit(error) => of_audit(error).1,
-            Self::Sandbox(error) => of_sandbox(error).1,
+            Self::Sandbox(error) | Self::Attack(TierAttackError::Sandbox(error)) => {
+                of_sandbox(error).1
+            }
             Self::Held(error) => of_workspace(error),
             Self::Repair(error) => of_repair(error).1,
             Self::Serving(error) => of_serving(error).1,
@@ -104,6 +121,11 @@ impl HostError {
             | Self::UnreadableRules { .. }
             | Self::Config(_)
             | Self::NoUserConfiguration
+            | Self::NoRepositoryConfiguration
+            | Self::NoLesson(_)
+            | Self::BackupFile { .. }
+            | Self::TextUnreadable(_)
+            | Self::Attack(TierAttackError::Tier(_))
             | Self::NothingWaits(_)
             | Self::NoLines(_)
             | Self::NoQuestion(_)
@@ -115,6 +137,7 @@ impl HostError {
             | Self::BadCapability { .. }
             | Self::BadKeys(_)
             | Self::BadPrices(_)
+            | Self::BadLogFilter { .. }
             | Self::RunnerKey { .. }
             | Self::TaskRefused { .. }
             | Self::PartOfAnother { .. }
@@ -134,6 +157,8 @@ impl HostError {
             | Self::NotUndone(_)
             | Self::Checkout(_)
             | Self::Bundle(_)
+            | Self::VoteRefused(_)
+            | Self::ApprovalForged(_)
             | Self::Internal(_) => RunExit::Failed,
             Self::Git(_)
             | Self::Fork(_)
@@ -143,6 +168,10 @@ impl HostError {
             | Self::NotTakenUp { .. }
             | Self::Unlisted { .. }
             | Self::NoStateDirectory
+            | Self::NothingToAttack
+            | Self::Attack(_)
+            | Self::OwnProgram(_)
+            | Self::Output { .. }
             | Self::StoreAddress(_)
             | Self::PasswordInAddress
             | Self::RunStuck { .. }
@@ -165,6 +194,9 @@ impl HostError {
 
     /// What to do about it, where that is known.
     pub fn remedy(&self) -> Option<String> {
+        if let Some(text) = self.remedy_of_a_request() {
+            return Some(text.to_owned());
+        }
         let text = match self {
             Self::Store(error)
             | Self::Engine(EngineError::Store(error))
@@ -274,6 +306,17 @@ impl HostError {
             | Self::Checkout(_)
             | Self::SealKey { .. }
             | Self::NoDirectory { .. }
+            | Self::Attack(_)
+            | Self::NothingToAttack
+            | Self::Output { .. }
+            | Self::NoLesson(_)
+            | Self::BackupFile { .. }
+            | Self::TextUnreadable(_)
+            | Self::VoteRefused(_)
+            | Self::ApprovalForged(_)
+            | Self::NoRepositoryConfiguration
+            | Self::BadLogFilter { .. }
+            | Self::OwnProgram(_)
             | Self::ModelUnusable(_)
             | Self::Fence(_)
             | Self::Supervisor(_)
@@ -284,6 +327,31 @@ impl HostError {
             | Self::Internal(_) => return None,
         };
         Some(text.to_owned())
+    }
+
+    /// The same for what an operator asked for in a command.
+    const fn remedy_of_a_request(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Attack(TierAttackError::Sandbox(error)) => of_sandbox(error).2,
+            Self::Attack(TierAttackError::Tier(_)) => {
+                "name namespace or landlock, or leave --tier out"
+            }
+            Self::NothingToAttack => "`lula doctor` shows why not",
+            Self::Output { .. } => "name a file in a directory that exists and can be written",
+            Self::NoLesson(_) => "`lula lessons list` names them",
+            Self::BackupFile { remedy, .. } => remedy,
+            Self::TextUnreadable(_) => "name a file that you can read",
+            Self::VoteRefused(_) => "is the runner there, and LULA_RUNNER_KEY its key?",
+            Self::ApprovalForged(_) => "do not approve it, and look at that runner",
+            Self::NoRepositoryConfiguration => {
+                "change to a repository, or leave out `--in repository`"
+            }
+            Self::BadLogFilter { .. } => {
+                "write a level (error, warn, info, debug, trace) or targets with levels, as in \
+                 LULA_LOG=lula_graph=debug,lula_runner=trace"
+            }
+            _ => return None,
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod advice;
 mod foreign;
+mod place;
 
 use std::io;
 use std::path::PathBuf;
@@ -15,15 +16,18 @@ use lula_gate::rules::RulesFileError;
 use lula_graph::EngineError;
 use lula_graph::bundle::BundleError;
 use lula_models::secret::ModelKeyError;
-use lula_protocol::RunId;
+use lula_protocol::{ApprovalId, FailureReport, RunId};
 use lula_repair::RepairError;
 use lula_runner::RunnerStartError;
 use lula_runner_api::client::RunnerClientError;
 use lula_sandbox::SandboxError;
+use lula_sandbox::probes::TierAttackError;
 use lula_store::StoreError;
 use lula_workspace::checkout::CheckoutError;
 use lula_workspace::scratch::ScratchError;
 use lula_workspace::{ForkError, GitError, WorkspaceError};
+
+pub use place::MistakeLocation;
 
 /// What is said of a process that said nothing.
 const ENDED: &str = "the process that was to go on with it ended at once";
@@ -117,12 +121,12 @@ pub enum HostError {
         error: io::Error,
     },
     /// The process that was to go on with a run in the background ended.
-    #[error("{run} was begun and nobody works on it: {}", said.as_deref().unwrap_or(ENDED))]
+    #[error("{run} was begun and no driver works on it: {}", report.as_ref().map_or(ENDED, |report| &report.message))]
     NotTakenUp {
         /// The run.
         run: RunId,
-        /// The error it printed, where it printed one.
-        said: Option<String>,
+        /// What it reported before it ended.
+        report: Option<Box<FailureReport>>,
     },
     /// The files of a project cannot be listed.
     #[error("cannot list {}: {error}", path.display())]
@@ -351,6 +355,54 @@ pub enum HostError {
         /// How it ended last.
         status: ExitStatus,
     },
+    /// What the diagnostic log is to hold is not understood.
+    #[error("{filter:?} in LULA_LOG is no log filter: {why}")]
+    BadLogFilter {
+        /// The filter.
+        filter: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A file that is named for a result cannot be written.
+    #[error("cannot write {}: {error}", path.display())]
+    Output {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// There is no repository whose configuration could be changed.
+    #[error("this directory is in no git repository")]
+    NoRepositoryConfiguration,
+    /// No lesson, or more than one, has that id.
+    #[error("{0}")]
+    NoLesson(String),
+    /// A file cannot be a backup.
+    #[error("{why}")]
+    BackupFile {
+        /// Why not.
+        why: String,
+        /// What to name instead.
+        remedy: &'static str,
+    },
+    /// A text cannot be read.
+    #[error("the text cannot be read: {0}")]
+    TextUnreadable(io::Error),
+    /// A runner elsewhere does not take an answer.
+    #[error("{0}")]
+    VoteRefused(RunnerClientError),
+    /// A runner shows something else than it asks about.
+    #[error("what the runner shows for {0} is not what it asks about")]
+    ApprovalForged(ApprovalId),
+    /// No tier that is a boundary works.
+    #[error("no tier that is a boundary works here, so there is nothing to attack")]
+    NothingToAttack,
+    /// An attack could not be made.
+    #[error(transparent)]
+    Attack(#[from] TierAttackError),
+    /// The program cannot be found.
+    #[error("this program cannot find its own file: {0}")]
+    OwnProgram(io::Error),
     /// A repository cannot be watched.
     #[error("{0}")]
     Watch(io::Error),

@@ -1,5 +1,6 @@
 //! Models as configured: names, keys by reference, prices.
 
+pub mod listing;
 pub mod trial;
 
 use lula_config::{Config, keys};

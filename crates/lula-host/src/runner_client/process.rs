@@ -14,6 +14,7 @@ use lula_runner_api::client::{RunnerAddress, RunnerChild, RunnerClient, RunnerCo
 use lula_sandbox::HostToolchains;
 
 use super::RunnerPortClient;
+use crate::diagnosis;
 use crate::drive::{Keys, fence};
 use crate::error::HostError;
 use crate::installation::Installation;
@@ -95,6 +96,12 @@ impl RunnerProcess {
         // What this process was told holds for the hands too; keys of models do not travel.
         for (name, value) in settings(installation) {
             spawn = spawn.argument(format!("--{name}")).argument(value);
+        }
+        if let Some(file) = diagnosis::runner_log(installation)? {
+            spawn = spawn.log(file);
+        }
+        if let Some((name, value)) = diagnosis::variables() {
+            spawn = spawn.variable(name, value);
         }
         let own = spawn.start().await?;
         Ok(ConnectedRunner {

@@ -6,6 +6,7 @@ use std::path::Path;
 use lula_config::variables::RUNNER_KEY as KEY;
 use lula_files::{FinalLink, read_private};
 
+use crate::diagnosis;
 use crate::error::HostError;
 
 const MAX_KEY_BYTES: u64 = 64 << 10;
@@ -24,6 +25,7 @@ pub fn key(file: Option<&Path>) -> Result<Option<String>, HostError> {
         .map_err(|error| refused(error.to_string()))?
         .ok_or_else(|| refused("there is no such file".to_owned()))?;
     let text = String::from_utf8(bytes).map_err(|_| refused("it is not text".to_owned()))?;
+    diagnosis::conceal(text.trim());
     Ok(Some(text.trim().to_owned()))
 }
 

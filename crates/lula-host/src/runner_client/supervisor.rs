@@ -67,6 +67,7 @@ pub fn supervise(
                 RunExit::Environment
             });
         }
+        tracing::warn!(%status, "the runner died and is started anew");
         deaths = if begun.elapsed() < SETTLED {
             deaths + 1
         } else {

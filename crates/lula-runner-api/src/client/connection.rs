@@ -17,6 +17,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::{TcpStream, UnixStream};
 
+use super::correlation;
 use super::error::RunnerClientError;
 use super::events::{RunnerEventStream, SessionEvents};
 use crate::RunnerProblem;
@@ -165,6 +166,7 @@ impl Connections {
                 .uri(path)
                 .header(HOST, "runner")
                 .header(ACCEPT, accept);
+            request = correlation::headers(request);
             if body.is_some() {
                 request = request.header(CONTENT_TYPE, "application/json");
             }

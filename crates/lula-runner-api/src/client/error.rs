@@ -3,6 +3,7 @@
 use std::io;
 
 use hyper::StatusCode;
+use lula_protocol::FailureReport;
 
 use crate::RunnerProblem;
 
@@ -42,6 +43,8 @@ pub enum RunnerClientError {
         program: String,
         /// Why.
         reason: String,
+        /// What it reported itself before it ended.
+        report: Option<Box<FailureReport>>,
     },
 }
 

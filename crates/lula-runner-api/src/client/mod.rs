@@ -4,6 +4,7 @@
 //! call can happen twice: each carries an effect id, so one that was cut off can be sent again.
 
 mod connection;
+mod correlation;
 mod error;
 mod events;
 mod lines;
@@ -27,6 +28,7 @@ use crate::{
 
 pub use connection::RunnerAddress;
 use connection::{Connections, RunnerHttpAnswer};
+pub use correlation::{RequestCorrelation, on_behalf_of};
 pub use error::RunnerClientError;
 pub use events::{RunnerEventStream, SessionEvents, TestRunEvents};
 pub use spawn::{RunnerChild, RunnerCommand};

@@ -1,11 +1,13 @@
 //! A runner of one's own, started as a child on a private socket.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use tokio::io::AsyncReadExt;
+use lula_protocol::FailureReport;
+use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 
 use super::{RunnerAddress, RunnerClient, RunnerClientError};
@@ -24,8 +26,11 @@ const PASSED_ON: [&str; 7] = [
     "XDG_CACHE_HOME",
 ];
 
+/// Most bytes that are read of what a runner says before it is well.
+const SAID: u64 = 64 << 10;
+
 /// How to start a runner.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct RunnerCommand {
     program: PathBuf,
     roots: Vec<PathBuf>,
@@ -33,6 +38,7 @@ pub struct RunnerCommand {
     arguments: Vec<OsString>,
     passed_on: Vec<String>,
     variables: Vec<(OsString, OsString)>,
+    log: Option<File>,
 }
 
 impl RunnerCommand {
@@ -45,6 +51,7 @@ impl RunnerCommand {
             arguments: Vec::new(),
             passed_on: Vec::new(),
             variables: Vec::new(),
+            log: None,
         }
     }
 
@@ -84,12 +91,23 @@ impl RunnerCommand {
         self
     }
 
+    /// Appends its diagnostic log to this file, which becomes its standard error.
+    #[must_use]
+    pub fn log(mut self, file: File) -> Self {
+        self.log = Some(file);
+        self
+    }
+
     /// Starts it and waits until it is well. It ends when the [`RunnerChild`] is dropped, and when this
     /// process ends in whatever way: it watches its standard input.
-    pub async fn start(self) -> Result<RunnerChild, RunnerClientError> {
+    ///
+    /// Why it does not get well it says as JSON on its standard output.
+    pub async fn start(mut self) -> Result<RunnerChild, RunnerClientError> {
+        let log = self.log.take();
         let failed = |reason: String| RunnerClientError::NotStarted {
             program: self.program.display().to_string(),
             reason,
+            report: None,
         };
         let directory = private_directory().map_err(|error| failed(error.to_string()))?;
         let socket = directory.join("runner.sock");
@@ -97,12 +115,13 @@ impl RunnerCommand {
         command
             .arg("runner")
             .arg("--with-parent")
+            .arg("--json")
             .arg("--listen")
             .arg(format!("unix:{}", socket.display()))
             .env_clear()
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(log.map_or_else(Stdio::piped, Stdio::from))
             .kill_on_drop(true);
         for root in &self.roots {
             command.arg("--root").arg(root);
@@ -127,12 +146,15 @@ impl RunnerCommand {
         let begun = Instant::now();
         loop {
             if spawned.client.health().await.is_ok() {
-                spawned.forget_errors();
+                spawned.drain();
                 return Ok(spawned);
             }
             if let Ok(Some(status)) = spawned.child.try_wait() {
-                let said = spawned.errors().await;
-                return Err(failed(format!("it ended with {status}: {said}")));
+                return Err(RunnerClientError::NotStarted {
+                    program: self.program.display().to_string(),
+                    reason: format!("it ended with {status}: {}", spawned.errors().await),
+                    report: spawned.report().await.map(Box::new),
+                });
             }
             if begun.elapsed() > WELL_WITHIN {
                 return Err(failed("it did not get well in time".to_owned()));
@@ -176,22 +198,37 @@ impl RunnerChild {
         killed.map_err(|error| RunnerClientError::Broken(error.to_string()))
     }
 
+    /// What it says to people; the program that started it does not parse it.
     async fn errors(&mut self) -> String {
-        let mut said = Vec::new();
-        if let Some(stderr) = self.child.stderr.take() {
-            let _ = stderr.take(4096).read_to_end(&mut said).await;
-        }
+        let said = read(self.child.stderr.take()).await;
         String::from_utf8_lossy(&said).trim().to_owned()
     }
 
+    async fn report(&mut self) -> Option<FailureReport> {
+        FailureReport::find(&read(self.child.stdout.take()).await)
+    }
+
     /// Reads what it still says, so that it never waits for a reader.
-    fn forget_errors(&mut self) {
-        if let Some(mut stderr) = self.child.stderr.take() {
-            tokio::spawn(async move {
-                let mut sink = tokio::io::sink();
-                let _ = tokio::io::copy(&mut stderr, &mut sink).await;
-            });
-        }
+    fn drain(&mut self) {
+        forget(self.child.stdout.take());
+        forget(self.child.stderr.take());
+    }
+}
+
+async fn read(stream: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
+    let mut said = Vec::new();
+    if let Some(stream) = stream {
+        let _ = stream.take(SAID).read_to_end(&mut said).await;
+    }
+    said
+}
+
+fn forget(stream: Option<impl AsyncRead + Unpin + Send + 'static>) {
+    if let Some(mut stream) = stream {
+        tokio::spawn(async move {
+            let mut sink = tokio::io::sink();
+            let _ = tokio::io::copy(&mut stream, &mut sink).await;
+        });
     }
 }
 

@@ -18,6 +18,7 @@ use lula_protocol::{
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tracing::Instrument;
 
 use super::Shared;
 use super::answer::{self, HttpBody};
@@ -329,8 +330,9 @@ async fn blocking<T: Send + 'static>(
         return Err(answer::problem(429, Code::Busy, message));
     };
     let hands = Arc::clone(&shared.hands);
+    let span = tracing::Span::current();
     let acted = tokio::task::spawn_blocking(move || {
-        let done = act(&hands);
+        let done = span.in_scope(|| act(&hands));
         drop(permit);
         done
     });
@@ -492,7 +494,7 @@ fn trial(
     let stop = Arc::new(CommandStopper::default());
     let unheard = Unheard(Arc::clone(&stop));
     let shared = Arc::clone(shared);
-    tokio::spawn(async move {
+    let work = async move {
         let say = tell.clone();
         let found = blocking(&shared, move |hands| {
             let watch = |text: &str| {
@@ -512,7 +514,8 @@ fn trial(
         });
         let result = Box::new(result);
         let _ = tell.send(TestRunEvent::Ended { result });
-    });
+    };
+    tokio::spawn(work.in_current_span());
     let heard = (told, unheard);
     let pieces = futures_util::stream::unfold(heard, move |(mut told, unheard)| async move {
         match tokio::time::timeout(BEAT, told.recv()).await {

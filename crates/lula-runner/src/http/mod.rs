@@ -28,12 +28,13 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use lula_protocol::Code;
 use secrecy::SecretString;
 use tokio::sync::{Semaphore, watch};
+use tracing::Instrument;
 
 use crate::service::RunnerService;
 use answer::HttpBody;
 pub use listen::ListenError;
 use listen::{ConnectionPeer, RunnerConnection, RunnerListener};
-use lula_runner_api::client::RunnerAddress;
+use lula_runner_api::client::{RequestCorrelation, RunnerAddress};
 use metrics::RunnerMetrics;
 pub use openapi::document as openapi;
 use routes::RouteMatch;
@@ -153,6 +154,32 @@ async fn handle(
     peer: ConnectionPeer,
     shared: Arc<Shared>,
 ) -> Response<HttpBody> {
+    let span = span_of(&request);
+    answered(request, peer, shared).instrument(span).await
+}
+
+/// The span of a request: with the run and the effect that its caller sends it for, where it says so.
+fn span_of(request: &Request<Incoming>) -> tracing::Span {
+    let span = tracing::error_span!(
+        "request",
+        operation = tracing::field::Empty,
+        run = tracing::field::Empty,
+        effect = tracing::field::Empty,
+    );
+    if !span.is_disabled()
+        && let Some(correlation) = RequestCorrelation::of(request.headers())
+    {
+        span.record("run", tracing::field::display(&correlation.run));
+        span.record("effect", tracing::field::display(&correlation.effect));
+    }
+    span
+}
+
+async fn answered(
+    request: Request<Incoming>,
+    peer: ConnectionPeer,
+    shared: Arc<Shared>,
+) -> Response<HttpBody> {
     let begun = Instant::now();
     let path = request.uri().path().to_owned();
     let (operation, response) = match routes::find(request.method(), &path) {
@@ -173,6 +200,8 @@ async fn handle(
         RouteMatch::Route(route, variable) => {
             let who = listen::principal(peer, request.headers(), shared.key.as_ref());
             let open = route.path == "/healthz";
+            tracing::Span::current().record("operation", route.id);
+            tracing::trace!("request begins");
             let response = match who {
                 None if !open => {
                     let message = "send the runner's key as a bearer token";
@@ -187,7 +216,15 @@ async fn handle(
         }
     };
     let status = response.status().as_u16();
-    shared.metrics.request(operation, status, begun.elapsed());
+    let took = begun.elapsed();
+    let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    // Asked again and again until a runner is well.
+    if path == "/healthz" {
+        tracing::trace!(status, ms, "request answered");
+    } else {
+        tracing::debug!(status, ms, "request answered");
+    }
+    shared.metrics.request(operation, status, took);
     response
 }
 

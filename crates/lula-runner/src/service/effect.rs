@@ -108,10 +108,29 @@ impl RunnerService {
         &self,
         effect: &mut E,
     ) -> Result<GatedAct<E::Output>, RequestRefusal> {
+        let _span = {
+            let request = effect.request();
+            let EffectLedgerEntry { effect, run, .. } = &request.entry;
+            tracing::error_span!("effect", id = %effect, %run, tool = request.tool).entered()
+        };
+        let done = self.run_once(effect);
+        match &done {
+            Ok(GatedAct::Done(_)) => tracing::debug!("effect done"),
+            Ok(GatedAct::Held(_)) => tracing::info!("effect held or denied by a rule"),
+            Err(refusal) => tracing::info!(code = %refusal.problem().code, "effect refused"),
+        }
+        done
+    }
+
+    fn run_once<E: RunnerEffect>(
+        &self,
+        effect: &mut E,
+    ) -> Result<GatedAct<E::Output>, RequestRefusal> {
         let agreed = match self.known(effect.room(), &effect.request().entry)? {
             KnownEffect::Done(bytes) => {
                 let reused = |_| RequestRefusal::Reused(effect.request().entry.effect.clone());
                 let stored = serde_json::from_slice(&bytes).map_err(reused)?;
+                tracing::debug!("effect known: its stored result is returned");
                 return Ok(GatedAct::Done(stored));
             }
             KnownEffect::Again { subject } => Some(subject),
@@ -138,6 +157,7 @@ impl RunnerService {
         let (outcome, decided) = match said {
             GateAnswer::Go(ActPermission { decided, .. }) => {
                 reached(EffectStep::Intended);
+                tracing::debug!(class = ?effect.request().entry.class, "effect begins");
                 let begun = Begun {
                     before,
                     decided,

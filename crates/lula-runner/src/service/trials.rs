@@ -58,6 +58,8 @@ impl RunnerService {
             .stopping(stop);
         let wall = self.setup.policy.limits.wall.millis();
         let within = |ms: u64| Duration::from_millis(ms.min(wall).max(1));
+        tracing::debug!(workspace = %id, folder = %tests.folder, "test run begins");
+        let begun = std::time::Instant::now();
         let found = match asked {
             TestRunRequest::Examine {
                 tests,
@@ -100,6 +102,8 @@ impl RunnerService {
                 evidence: Box::new(evidence),
             }),
         };
+        let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        tracing::debug!(ms, ran = found.is_ok(), "test run done");
         Ok(found.unwrap_or_else(|error| TestRunResult::Failed {
             message: error.to_string(),
         }))

@@ -195,6 +195,7 @@ impl SandboxEngine {
             Some(tier) => tier,
             None => tiers::choose(self, sandbox.policy.min_tier)?,
         };
+        tracing::debug!(?tier, floor = ?sandbox.policy.min_tier, "sandbox starts");
         Ok(tier)
     }
 

@@ -1,41 +1,35 @@
 //! Every command and flag. Help, completions and man pages are generated from it;
 //! the flags of configuration keys come from the table of keys.
 
-mod approval;
-mod audit;
-mod config;
-mod doctor;
 #[cfg(test)]
 mod documented;
-mod exec;
 mod groups;
-mod knowledge;
-mod models;
 mod reading;
-mod repair;
-mod runner;
 pub(crate) mod runs;
-mod values;
+pub(crate) mod values;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::commands::approvals::flags::{ANSWER_HELP, AnswerFlags, ApprovalsCommand};
+use crate::commands::audit::flags::AuditCommand;
+use crate::commands::config::flags::ConfigCommand;
+use crate::commands::doctor::flags::DoctorFlags;
+use crate::commands::exec::flags::ExecFlags;
+use crate::commands::guidelines::flags::GuidelinesCommand;
+use crate::commands::index::flags::IndexCommand;
+use crate::commands::lessons::flags::LessonsCommand;
+use crate::commands::models::flags::ModelsCommand;
+use crate::commands::policy::flags::PolicyCommand;
+use crate::commands::repair::flags::RepairFlags;
 use crate::commands::review::flags::{
     CommitFlags, DiffFlags, DiscardFlags, RedoFlags, UndoFlags, WorkspacesFlags,
 };
+use crate::commands::runner::flags::RunnerFlags;
+use crate::commands::try_it::flags::TryFlags;
 
-use approval::ANSWER_HELP;
-pub(crate) use approval::{AnswerFlags, ApprovalsCommand, KeysCommand, PolicyCommand};
-pub(crate) use audit::AuditCommand;
-pub(crate) use config::{ConfigCommand, FileLayer};
-pub(crate) use doctor::DoctorFlags;
-pub(crate) use exec::{ExecFlags, WriteMode};
-pub(crate) use knowledge::{GuidelinesCommand, IndexCommand, LessonsCommand};
-pub(crate) use models::ModelsCommand;
 pub(crate) use reading::{command, read, settings};
-pub(crate) use repair::{RepairFlags, TryFlags};
-pub(crate) use runner::RunnerFlags;
 use runs::{
     CancelFlags, ExportFlags, ForkFlags, HealFlags, LogsFlags, ReplayFlags, ResumeFlags, RunFlags,
     ShowFlags, SteerFlags, StoreCommand, TraceFlags,
@@ -57,6 +51,7 @@ Examples:
   lula explain L0101             explain an error code
 
 Every configuration key is also a flag: sandbox.timeout is --sandbox-timeout.
+LULA_LOG=debug writes a diagnostic log to standard error; docs/diagnosis.md explains it.
 Exit status: 0 verified, 1 failed, 2 usage error, 3 waiting for approval, 4 budget spent,
 5 unverified, 6 not possible on this machine.";
 
@@ -80,9 +75,9 @@ pub(crate) struct OutputFlags {
     /// Print only results and errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Print more detail
-    #[arg(short, long, global = true)]
-    pub(crate) verbose: bool,
+    /// Print more detail and the diagnostic log; -vv logs effects, requests and model calls
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,10 +1,8 @@
 //! `lula doctor --attack`
 
-use std::collections::BTreeMap;
-
-use lula_protocol::{Code, IsolationTier, RunExit};
-use lula_sandbox::probes::{AttackOutcome, AttackReport, TierAttack};
-use lula_sandbox::{SandboxEngine, tiers};
+use lula_host::doctor::attack::{PlannedAttack, families, held};
+use lula_protocol::{IsolationTier, RunExit};
+use lula_sandbox::probes::{AttackOutcome, AttackReport};
 
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
@@ -14,24 +12,18 @@ pub(super) fn run(
     tier: Option<IsolationTier>,
     session: &CliSession,
 ) -> Result<RunExit, CommandFailure> {
-    let engine = SandboxEngine::start()?;
-    let tier = match tier {
-        Some(tier) => tier,
-        None => strongest(&engine)?,
-    };
-    let program = std::env::current_exe().map_err(|error| {
-        let message = format!("this program cannot find its own file: {error}");
-        CommandFailure::new(Code::EnvironmentUnfit, RunExit::Environment, message)
-    })?;
-    let step = session.screen.step(&format!("attacking the {tier} tier"));
-    let report = TierAttack::new(&engine, program, tier).run()?;
+    let attack = PlannedAttack::new(tier)?;
+    let step = session
+        .screen
+        .step(&format!("attacking the {} tier", attack.tier));
+    let report = attack.run()?;
     let total = report.probes.len();
     if report.held() {
         step.done(&format!("{total} probes, all held"));
     } else {
         step.failed(&format!(
             "{} of {total} probes not held",
-            total - count(&report, AttackOutcome::Held)
+            total - held(&report)
         ));
     }
     if session.screen.is_json() {
@@ -46,47 +38,17 @@ pub(super) fn run(
     })
 }
 
-fn strongest(engine: &SandboxEngine) -> Result<IsolationTier, CommandFailure> {
-    let working = |(tier, verdict): (IsolationTier, Result<(), _>)| verdict.is_ok().then_some(tier);
-    let found = tiers::survey(engine).into_iter().filter_map(working).max();
-    found
-        .filter(|tier| *tier > IsolationTier::Process)
-        .ok_or_else(|| {
-            let message = "no tier that is a boundary works here, so there is nothing to attack";
-            CommandFailure::new(Code::SandboxRefused, RunExit::Environment, message)
-                .remedy("`lula doctor` shows why not")
-        })
-}
-
-fn count(report: &AttackReport, outcome: AttackOutcome) -> usize {
-    report
-        .probes
-        .iter()
-        .filter(|probe| probe.outcome == outcome)
-        .count()
-}
-
 fn print(report: &AttackReport, session: &CliSession) -> Result<(), CommandFailure> {
     let screen = &session.screen;
-    let mut families = BTreeMap::<_, (usize, usize)>::new();
-    for probe in &report.probes {
-        let (held, all) = families.entry(probe.family).or_default();
-        *held += usize::from(probe.outcome == AttackOutcome::Held);
-        *all += 1;
-    }
     let mut table = TextTable::default();
-    for (family, (held, all)) in families {
-        let mark = if held == all {
+    for family in families(report) {
+        let mark = if family.held == family.all {
             paint(GOOD, "✓")
         } else {
             paint(BAD, "✗")
         };
-        let name = serde_json::to_value(family)?;
-        table.row([
-            mark,
-            name.as_str().unwrap_or_default().to_owned(),
-            format!("{held} of {all} attacks held off"),
-        ]);
+        let text = format!("{} of {} attacks held off", family.held, family.all);
+        table.row([mark, family.name, text]);
     }
     screen.line(table.render(2).trim_end())?;
 

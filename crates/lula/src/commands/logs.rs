@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use lula_host::drive::background::background_file;
-use lula_host::drive::worker::is_dead;
+use lula_host::drive::background;
+use lula_host::drive::worker::RunActivity;
 use lula_host::story::facts::spend;
 use lula_host::story::follow::RunLogFollower;
 use lula_host::story::{StoryEvent, StoryEventKind};
 use lula_host::{runs, store};
 use lula_protocol::calendar::utc_text;
 use lula_protocol::{RunExit, RunId};
-use lula_store::{LogRecord, RunStatus, RunStore, SecretGuard};
+use lula_store::{LogRecord, SecretGuard};
 use serde::Serialize;
 
 use crate::cli::runs::LogsFlags;
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
-use crate::term::{BAD, DIM, GOOD, STRONG, WARN, paint, rough_duration};
+use crate::term::{BAD, DIM, GOOD, STRONG, WARN, paint, rough_duration, visible};
 
 /// One event, for programs.
 #[derive(Serialize)]
@@ -37,7 +37,7 @@ pub(super) fn run(flags: &LogsFlags, session: &CliSession) -> Result<RunExit, Co
         loop {
             let mut printed = Ok(());
             // Asked before it is read: what is written until then is read.
-            let over = is_over(&*store, &run).await?;
+            let activity = RunActivity::of(&run, &*store).await?;
             follower
                 .catch_up(|record, moment, _| {
                     if printed.is_ok() {
@@ -46,10 +46,10 @@ pub(super) fn run(flags: &LogsFlags, session: &CliSession) -> Result<RunExit, Co
                 })
                 .await?;
             printed?;
-            if !flags.follow || over == Standing::Over {
+            if !flags.follow || activity == RunActivity::Over {
                 return Ok(RunExit::Verified);
             }
-            if over == Standing::Left && !warned {
+            if activity == RunActivity::Left && !warned {
                 warned = true;
                 say_left(&run, session)?;
             }
@@ -58,40 +58,18 @@ pub(super) fn run(flags: &LogsFlags, session: &CliSession) -> Result<RunExit, Co
     })
 }
 
-#[derive(PartialEq, Eq)]
-enum Standing {
-    Over,
-    UnderWay,
-    /// No driver works on it now.
-    Left,
-}
-
-async fn is_over(store: &dyn RunStore, run: &RunId) -> Result<Standing, CommandFailure> {
-    let row = store.run(run).await?;
-    Ok(match row {
-        Some(row) if row.status == RunStatus::Done => Standing::Over,
-        Some(row) if row.status == RunStatus::Running => {
-            if row.owner.as_deref().is_some_and(is_dead) {
-                Standing::Left
-            } else {
-                Standing::UnderWay
-            }
-        }
-        Some(_) => Standing::Left,
-        None => Standing::Over,
-    })
-}
-
 /// A driver may take it up any time, so `lula logs` goes on following.
 fn say_left(run: &RunId, session: &CliSession) -> Result<(), CommandFailure> {
     let screen = &session.screen;
     screen.note(&paint(
         WARN,
-        format!("nobody works on it now: `lula resume {run}` goes on with it"),
+        format!("no driver works on it now: `lula resume {run}` goes on with it"),
     ));
-    let said = std::fs::read_to_string(background_file(run, &session.host)?).unwrap_or_default();
-    for line in said.lines().rev().take(8).collect::<Vec<_>>().iter().rev() {
-        screen.note(&paint(DIM, crate::term::visible(line)));
+    if let Some(report) = background::failure(run, &session.host)? {
+        let lines = report.message.lines().chain(report.remedy.as_deref());
+        for line in lines {
+            screen.note(&paint(DIM, visible(line)));
+        }
     }
     Ok(())
 }

@@ -1,41 +1,42 @@
-//! The commands, one file each.
+//! The commands, one file or folder each, with their arguments in `flags.rs`.
 
-mod approvals;
+pub(crate) mod approvals;
 mod attack;
-mod audit;
+pub(crate) mod audit;
 mod background;
-mod config;
+pub(crate) mod config;
 mod detect;
-mod doctor;
+pub(crate) mod doctor;
 mod drive;
-mod exec;
+pub(crate) mod exec;
 mod explain;
 mod generate;
-mod guidelines;
+pub(crate) mod guidelines;
 mod heal;
-mod index;
-mod lessons;
+pub(crate) mod index;
+pub(crate) mod lessons;
 mod logs;
-mod models;
-mod policy;
+pub(crate) mod models;
+pub(crate) mod policy;
 mod records;
-mod repair;
+pub(crate) mod repair;
 pub(crate) mod review;
 mod run;
-mod runner;
+pub(crate) mod runner;
 mod runs;
 mod steer;
 mod store;
 mod trace;
-mod try_it;
+pub(crate) mod try_it;
 
 use lula_protocol::{ApprovalDecision, RunExit, RunId};
 use lula_sandbox::EarlyHelper;
 
-use crate::cli::{AnswerFlags, Cli, CliCommand};
+use crate::cli::{Cli, CliCommand};
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
 use crate::status::ProcessExitStatus;
+use approvals::flags::AnswerFlags;
 
 /// Runs the command that was asked for, with the sandbox's helper where one was made ready for it.
 pub(crate) fn run(

@@ -4,10 +4,10 @@ use std::fs::File;
 use std::path::Path;
 
 use lula_graph::bundle;
+use lula_host::replay::ReplaySummary;
 use lula_host::{runs, store};
 use lula_protocol::{Code, RunExit};
 use lula_store::SecretGuard;
-use serde::Serialize;
 use serde_json::json;
 
 use crate::cli::runs::{ExportFlags, ForkFlags, ReplayFlags};
@@ -15,66 +15,33 @@ use crate::failure::CommandFailure;
 use crate::session::CliSession;
 use crate::term::{BAD, DIM, GOOD, paint};
 
-/// What a replay showed.
-#[derive(Serialize)]
-struct Replayed {
-    run: String,
-    events: u64,
-    visits: u64,
-    state_digest: String,
-    differences: Vec<String>,
-    /// Positions of visits whose answers were dropped to make room.
-    dropped: Vec<u64>,
-}
-
 pub(super) fn replay(flags: &ReplayFlags, session: &CliSession) -> Result<RunExit, CommandFailure> {
-    runs::block_on(async {
-        let store = store::open(&session.host, SecretGuard::default()).await?;
-        let run = runs::named(&*store, &flags.run).await?;
-        let replayed = runs::reader(store)?.replay(&run).await?;
-        let differences: Vec<String> = replayed
-            .differences
-            .iter()
-            .map(|one| format!("event {}: {}", one.seq, one.what))
-            .collect();
-        let shown = Replayed {
-            run: run.to_string(),
-            events: replayed.events,
-            visits: replayed.visits,
-            state_digest: replayed.state.to_string(),
-            differences,
-            dropped: replayed.dropped,
-        };
-        let same = shown.differences.is_empty();
-        let screen = &session.screen;
-        if screen.is_json() {
-            screen.document(&shown)?;
-        } else if same && shown.dropped.is_empty() {
-            screen.line(format!(
-                "{} {} events, {} visits derived again, all the same",
-                paint(GOOD, "✓"),
-                shown.events,
-                shown.visits
-            ))?;
-        } else if same {
-            screen.line(format!(
-                "? {} events, whole; {} of {} visits cannot be derived again: what they were told \
-                 was dropped by `lula store compact`",
-                shown.events,
-                shown.dropped.len(),
-                shown.visits
-            ))?;
-        } else {
-            for difference in &shown.differences {
-                screen.line(format!("{} {difference}", paint(BAD, "✗")))?;
-            }
-        }
-        Ok(match (same, shown.dropped.is_empty()) {
-            (true, true) => RunExit::Verified,
-            (true, false) => RunExit::Inconclusive,
-            (false, _) => RunExit::Failed,
-        })
-    })
+    let shown = runs::block_on(ReplaySummary::of(&flags.run, &session.host))?;
+    let screen = &session.screen;
+    if screen.is_json() {
+        screen.document(&shown)?;
+        return Ok(shown.exit());
+    }
+    for difference in &shown.differences {
+        screen.line(format!("{} {difference}", paint(BAD, "✗")))?;
+    }
+    match shown.exit() {
+        RunExit::Verified => screen.line(format!(
+            "{} {} events, {} visits derived again, all the same",
+            paint(GOOD, "✓"),
+            shown.events,
+            shown.visits
+        ))?,
+        RunExit::Inconclusive => screen.line(format!(
+            "? {} events, whole; {} of {} visits cannot be derived again: what they were told \
+             was dropped by `lula store compact`",
+            shown.events,
+            shown.dropped.len(),
+            shown.visits
+        ))?,
+        _ => {}
+    }
+    Ok(shown.exit())
 }
 
 pub(super) fn fork(flags: &ForkFlags, session: &CliSession) -> Result<RunExit, CommandFailure> {

@@ -32,6 +32,8 @@ pub(super) fn run(flags: &RunFlags, session: &CliSession) -> Result<RunExit, Com
             let max_time = flags.limits.max_time;
             return background::detach(&run, flags.approve, max_time, &*looked, session).await;
         }
+        // The driver opens it anew: SQLite has threads, and the lock does not hold for threads that are
+        // there before it.
         drop(looked);
         let desk = DriveContext::open(&task, ApprovalSource::from(flags.approve), session).await?;
         let run = drive::begin(&desk.driver.engine, &task, limits(&flags.limits)).await?;

@@ -13,6 +13,7 @@ use std::io::{self, IsTerminal, Write};
 use anstream::ColorChoice;
 use clap::ArgMatches;
 use lula_config::{Config, keys};
+use lula_host::diagnosis;
 use lula_host::report::Notice;
 use serde::Serialize;
 
@@ -20,7 +21,6 @@ use crate::cli::OutputFlags;
 use crate::failure::CommandFailure;
 
 pub(crate) use diff::unified;
-pub(crate) use failure::read_text;
 pub(crate) use lula_host::text::{plain, visible};
 pub(crate) use lula_protocol::units::{rough_duration, rough_size};
 pub(crate) use progress::{LiveProgress, ProgressStep, TerminalArea};
@@ -59,13 +59,14 @@ impl TerminalScreen {
         };
         let talk = match (flags.quiet, flags.verbose) {
             (true, _) => Talk::Nothing,
-            (false, true) => Talk::Everything,
-            (false, false) => Talk::Usual,
+            (false, 0) => Talk::Usual,
+            (false, _) => Talk::Everything,
         };
         Self {
             json: flags.json,
             talk,
-            live: live && talk != Talk::Nothing,
+            // Lines of the log would be drawn over.
+            live: live && talk != Talk::Nothing && !diagnosis::is_on(),
         }
     }
 

@@ -6,10 +6,8 @@ use lula_runner_api::client::RunnerClientError;
 use lula_runner_api::{BranchWorkspaceStart, IntegrationBranchView, MergeAgentChangeResult};
 
 use super::repository;
-use crate::lula::listing;
-use crate::processes::Dice;
-use crate::run::git;
 use crate::runner::Scene;
+use crate::support::{Dice, git, listing};
 
 /// What the files of a line are.
 fn files_of(scene: &Scene, line: &IntegrationBranchView) -> String {

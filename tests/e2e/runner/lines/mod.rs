@@ -19,7 +19,7 @@ use lula_runner_api::{
 use serde_json::json;
 
 use super::{Scene, effect, fresh};
-use crate::run::git;
+use crate::support::git;
 
 const CODE: &str = "\
 def price(amount):

@@ -8,9 +8,8 @@ use lula_runner_api::{
 use serde_json::json;
 
 use super::{CODE, integrated, scene, workspace};
-use crate::lula::listing;
-use crate::run::git;
 use crate::runner::{Scene, effect, fresh, refusal};
+use crate::support::{git, listing};
 
 #[test]
 fn three_agents_side_by_side_with_a_textual_and_a_semantic_conflict() {

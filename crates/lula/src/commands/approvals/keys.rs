@@ -4,7 +4,7 @@ use lula_gate::approvals::ApprovalKeyring;
 use lula_protocol::{Code, RunExit};
 use serde_json::json;
 
-use crate::cli::KeysCommand;
+use super::flags::KeysCommand;
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
 use crate::term::{BAD, DIM, STRONG, TextTable, paint};

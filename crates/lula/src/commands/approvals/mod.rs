@@ -1,5 +1,6 @@
 //! `lula approvals`, `lula approve`, `lula reject`
 
+pub(crate) mod flags;
 mod keys;
 mod remote;
 
@@ -16,10 +17,10 @@ use lula_protocol::units::distance;
 use lula_protocol::{ApprovalDecision, ApprovalId, Code, RunExit};
 use serde_json::json;
 
-use crate::cli::{AnswerFlags, ApprovalsCommand};
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
 use crate::term::{BAD, DIM, GOOD, STRONG, TextTable, WARN, paint};
+use flags::{AnswerFlags, ApprovalsCommand};
 
 pub(super) fn run(
     command: Option<ApprovalsCommand>,

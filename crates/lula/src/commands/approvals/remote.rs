@@ -1,17 +1,13 @@
-//! Answering a question of a runner elsewhere. What it shows is checked against what would be
-//! signed: a runner cannot have something approved that it did not show.
+//! Answering a question of a runner elsewhere.
 
-use lula_config::variables::RUNNER_KEY;
-use lula_host::approvals::sign;
-use lula_host::runs::block_on;
+use lula_host::remote_approvals::RemoteApprovals;
 use lula_protocol::calendar::utc_text;
-use lula_protocol::{ApprovalDecision, ApprovalId, Code, RunExit};
+use lula_protocol::{ApprovalDecision, ApprovalId, RunExit};
 use lula_runner_api::ApprovalView;
-use lula_runner_api::client::{RunnerAddress, RunnerClient, RunnerClientError};
 use serde_json::json;
 
 use super::confirmed;
-use crate::cli::AnswerFlags;
+use super::flags::AnswerFlags;
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
 use crate::term::{DIM, TextTable, paint, visible};
@@ -23,20 +19,8 @@ pub(super) fn answer(
     decision: ApprovalDecision,
     session: &CliSession,
 ) -> Result<RunExit, CommandFailure> {
-    let address = runner.parse::<RunnerAddress>().map_err(|error| {
-        CommandFailure::new(Code::BadCommandLine, RunExit::Usage, error.to_string())
-            .remedy("for example --runner 10.0.0.5:7070")
-    })?;
-    let bearer = std::env::var(RUNNER_KEY).ok().filter(|key| !key.is_empty());
-    let client = RunnerClient::new(address, bearer.map(Into::into));
-    let view = block_on(async { client.approval(id).await.map_err(|error| refused(&error)) })?;
-    if !view.is_intact() {
-        let message = format!("what the runner shows for {id} is not what it asks about");
-        return Err(
-            CommandFailure::new(Code::ApprovalsUnusable, RunExit::Failed, message)
-                .remedy("do not approve it, and look at that runner"),
-        );
-    }
+    let runner = RemoteApprovals::at(runner)?;
+    let view = runner.question(id)?;
     if !session.screen.is_json() {
         show(&view, session)?;
     }
@@ -44,16 +28,7 @@ pub(super) fn answer(
         session.screen.note("nothing was answered");
         return Ok(RunExit::WaitingForApproval);
     }
-    let Some(file) = &flags.key else {
-        return Err(CommandFailure::new(
-            Code::BadCommandLine,
-            RunExit::Usage,
-            "there is no key to answer with",
-        )
-        .remedy("give --key FILE"));
-    };
-    let token = sign(file, &view.challenge, view.role.as_deref(), decision)?;
-    let view = block_on(async { client.vote(&token).await.map_err(|error| refused(&error)) })?;
+    let view = runner.answer(&view, flags.key.as_deref(), decision)?;
     if session.screen.is_json() {
         session
             .screen
@@ -85,9 +60,4 @@ fn show(view: &ApprovalView, session: &CliSession) -> Result<(), CommandFailure>
     );
     session.screen.note(table.render(0).trim_end());
     session.screen.patch(&view.rendered)
-}
-
-fn refused(error: &RunnerClientError) -> CommandFailure {
-    CommandFailure::new(Code::VoteRefused, RunExit::Failed, error.to_string())
-        .remedy("is the runner there, and LULA_RUNNER_KEY its key?")
 }

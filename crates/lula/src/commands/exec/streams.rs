@@ -5,11 +5,10 @@ use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use lula_sandbox::frames::OutputStream;
-use lula_sandbox::{FinishedCommand, NextOutput, SandboxCommand, SandboxProcess};
+use lula_sandbox::{FinishedCommand, NextOutput, SandboxCommand, SandboxError, SandboxProcess};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
 use signal_hook::iterator::{Handle, Signals};
 
-use super::Ended;
 use crate::term::RawTerminal;
 
 /// Signals that are for the command.
@@ -68,7 +67,7 @@ impl TerminalStreams {
     pub(super) fn pass_through(
         mut self,
         process: &SandboxProcess,
-    ) -> Result<FinishedCommand, Ended> {
+    ) -> Result<FinishedCommand, SandboxError> {
         if has_no_input() {
             let _ = process.close_input();
         } else {
@@ -81,7 +80,7 @@ impl TerminalStreams {
             self.forward_signals(process);
             forward_output(process, first)?;
         }
-        Ok(process.wait()?)
+        process.wait()
     }
 }
 
@@ -103,7 +102,7 @@ fn has_no_input() -> bool {
 }
 
 /// `next` is what came of it so far.
-fn forward_output(process: &SandboxProcess, mut next: NextOutput) -> Result<(), Ended> {
+fn forward_output(process: &SandboxProcess, mut next: NextOutput) -> Result<(), SandboxError> {
     let (mut out, mut err) = (io::stdout().lock(), io::stderr());
     loop {
         if let NextOutput::Output(output) = next {

@@ -4,12 +4,10 @@ mod questions;
 mod show;
 mod undo;
 
-use std::time::Duration;
 
 use lula_host::history::listing;
-use lula_host::record::now_ms;
+use lula_host::record::age;
 use lula_host::{runs, store};
-use lula_protocol::units::distance;
 use lula_protocol::{ApprovalId, RunExit, RunId};
 use lula_store::SecretGuard;
 
@@ -58,11 +56,6 @@ fn style(standing: &str) -> anstyle::Style {
         "running" => STRONG,
         _ => WARN,
     }
-}
-
-/// How long ago, roughly.
-fn age(ms: u64) -> String {
-    distance(Duration::from_millis(now_ms().saturating_sub(ms)))
 }
 
 /// The run that a word means, where it may also mean something else: by its id, by the end of it

@@ -1,9 +1,8 @@
 //! `lula trace`: the timeline of a run, as text, as a page and as JSON.
 
-use std::io::Write;
-use std::path::Path;
 use std::time::Duration;
 
+use lula_host::output::write_whole;
 use lula_host::story::facts::spend;
 use lula_host::trace::{Trace, TraceSpan};
 use lula_host::{runs, store};
@@ -26,7 +25,7 @@ pub(super) fn run(flags: &TraceFlags, session: &CliSession) -> Result<RunExit, C
         let trace = Trace::read(&store, &run).await?;
         let screen = &session.screen;
         if let Some(file) = &flags.html {
-            write(file, &trace.page())?;
+            write_whole(file, &trace.page())?;
             screen.note(&format!("the page is {}", file.display()));
         }
         if let Some(file) = &flags.svg {
@@ -37,7 +36,7 @@ pub(super) fn run(flags: &TraceFlags, session: &CliSession) -> Result<RunExit, C
                         .remedy("`lula trace RUN --html FILE` shows any run"),
                 );
             };
-            write(file, &picture)?;
+            write_whole(file, &picture)?;
             screen.note(&format!("the picture is {}", file.display()));
         }
         if screen.is_json() {
@@ -47,23 +46,6 @@ pub(super) fn run(flags: &TraceFlags, session: &CliSession) -> Result<RunExit, C
         }
         Ok(RunExit::Verified)
     })
-}
-
-/// Writes a file whole or not at all.
-fn write(file: &Path, page: &str) -> Result<(), CommandFailure> {
-    let failed = |error: std::io::Error| {
-        let message = format!("cannot write {}: {error}", file.display());
-        CommandFailure::new(Code::FileAccess, RunExit::Environment, message)
-            .remedy("name a file in a directory that exists and can be written")
-    };
-    let directory = match file.parent() {
-        Some(directory) if !directory.as_os_str().is_empty() => directory,
-        _ => Path::new("."),
-    };
-    let mut draft = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
-    draft.write_all(page.as_bytes()).map_err(failed)?;
-    draft.persist(file).map_err(|error| failed(error.error))?;
-    Ok(())
 }
 
 fn text(trace: &Trace) -> String {

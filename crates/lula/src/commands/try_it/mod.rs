@@ -1,72 +1,34 @@
 //! `lula try`: the whole story on a bundled sample, told by typing the commands a person would
 //! type: run, approve, resume; then the record is looked at, and the delivery taken back.
 
+pub(crate) mod flags;
 mod sample;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use lula_agents::CodingState;
 use lula_graph::RunState;
-use lula_host::drive::{consent, minds};
-use lula_host::record::local_principal;
-use lula_host::report::{RunReport, word};
+use lula_host::drive::minds;
+use lula_host::report::word;
 use lula_host::repository::find_git;
-use lula_host::runner_client::{self, UndoneDelivery};
-use lula_host::story::follow::RunLogFollower;
-use lula_host::{runs, store};
-use lula_protocol::{ApprovalDecision, Code, RunExit, RunId};
-use lula_store::SecretGuard;
+use lula_host::runs;
+use lula_host::showcase::{Showcase, ShowcaseReport};
+use lula_protocol::{Code, FailureReport, RunExit};
 use lula_workspace::{GitProgram, ScratchRepository};
-use serde::Serialize;
 use serde_json::Value;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::background::settings_given;
-use crate::cli::TryFlags;
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
 use crate::term::{BAD, DIM, GOOD, STRONG, TextTable, WARN, paint, plain, visible};
+use flags::TryFlags;
 
 /// What is asked for.
 const TASK: &str = "fix the failing tests";
-
-/// What was done and seen.
-#[derive(Serialize)]
-struct Story {
-    sample: &'static str,
-    /// Where the repository was left, if it was.
-    repository: Option<PathBuf>,
-    /// The run, as `lula show` tells it.
-    run: RunReport,
-    /// Tests that failed before, and the ends of what they said.
-    failed: Vec<(String, String)>,
-    /// The digest that was approved.
-    approved: Option<String>,
-    /// The commit that was made, with its message.
-    commit: Option<String>,
-    audit: Option<Audit>,
-    /// The delivery that was taken back.
-    undone: Option<UndoneDelivery>,
-}
-
-/// What a look at the record showed.
-#[derive(Serialize)]
-struct Audit {
-    events: u64,
-    /// Decisions that come out otherwise when they are derived again.
-    differences: usize,
-    /// The event whose digest the commit names.
-    named_by_commit: Option<u64>,
-}
-
-impl Audit {
-    const fn is_good(&self) -> bool {
-        self.differences == 0 && self.named_by_commit.is_some()
-    }
-}
 
 pub(super) fn run(flags: &TryFlags, session: &CliSession) -> Result<RunExit, CommandFailure> {
     let git = find_git(&session.host)?;
@@ -78,6 +40,30 @@ pub(super) fn run(flags: &TryFlags, session: &CliSession) -> Result<RunExit, Com
     ));
     screen.detail(&format!("the repository is {}", scratch.path().display()));
     survive_interrupts()?;
+    let Some(mut story) = runs::block_on(tell(&git, scratch.path(), session))? else {
+        return Ok(RunExit::Inconclusive);
+    };
+    story.repository = flags.keep.then(|| scratch.keep());
+    if screen.is_json() {
+        screen.document(&story)?;
+    } else {
+        end(&story, session)?;
+    }
+    Ok(match (story.is_good(), story.run.exit) {
+        (true, _) => RunExit::Verified,
+        (false, RunExit::Verified) => RunExit::Failed,
+        (false, other) => other,
+    })
+}
+
+/// Works on the task, agrees to what waits, and looks at what came of that; nothing where the run was
+/// interrupted.
+async fn tell(
+    git: &GitProgram,
+    scratch: &Path,
+    session: &CliSession,
+) -> Result<Option<ShowcaseReport>, CommandFailure> {
+    let screen = &session.screen;
     let models = minds::named(&[], &session.host)?;
     // With a model it is the model's turn; the built-in search is there if it does not manage.
     let coders: &[&str] = if models.is_empty() {
@@ -85,7 +71,8 @@ pub(super) fn run(flags: &TryFlags, session: &CliSession) -> Result<RunExit, Com
     } else {
         &["model", "repairer"]
     };
-    let mut told = None;
+    let showcase = Showcase::open(&session.host).await?;
+    let mut last = None;
     for coder in coders {
         let by = match (*coder, models.first()) {
             ("model", Some(mind)) => visible(&mind.name),
@@ -93,57 +80,48 @@ pub(super) fn run(flags: &TryFlags, session: &CliSession) -> Result<RunExit, Com
         };
         let task = paint(STRONG, "The task:");
         screen.note(&format!("\n{task} {TASK} {}", paint(DIM, by)));
-        let line = [
-            "run",
-            "--task",
-            TASK,
-            "--approve",
-            "ask",
-            "--max-loops",
-            "1",
-        ];
-        let ran = lula(
-            &[&line[..], &["--coder", coder]].concat(),
-            scratch.path(),
-            session,
-        )?;
+        let line = ["run", "--task", TASK, "--approve", "ask"];
+        let more = ["--max-loops", "1", "--coder", coder];
+        let ran = lula(&[&line[..], &more].concat(), scratch, session)?;
         if ran == Some(RunExit::Inconclusive) {
-            return Ok(RunExit::Inconclusive);
+            return Ok(None);
         }
-        let known = runs::block_on(last(session))?;
-        let waits = consent::question(&known, &local_principal()?).is_some();
-        if !waits {
-            let report = RunReport::of(&known);
-            let text = format!("{}: {}", word(report.exit), plain(&report.summary, 300));
+        let known = showcase.last().await?;
+        let (report, question) = Showcase::question(sample::ABOUT, &known)?;
+        if question.is_none() {
+            let text = format!(
+                "{}: {}",
+                word(report.run.exit),
+                plain(&report.run.summary, 300)
+            );
             screen.note(&paint(WARN, text));
         }
-        told = Some(known);
+        let waits = question.is_some();
+        last = Some((known, report, question));
         if waits {
             break;
         }
     }
-    let Some(known) = told else {
+    let Some((known, mut report, question)) = last else {
+        let message = "no coder tried it";
         return Err(CommandFailure::new(
             Code::Internal,
             RunExit::Failed,
-            "nobody tried it",
+            message,
         ));
     };
-    let mut story = finish(&known, &git, session)?;
-    story.repository = flags.keep.then(|| scratch.keep());
-    let good = story.run.exit == RunExit::Verified
-        && story.audit.as_ref().is_some_and(Audit::is_good)
-        && story.undone.is_some();
-    if screen.is_json() {
-        screen.document(&story)?;
-    } else {
-        end(&story, session)?;
+    let Some(question) = question else {
+        return Ok(Some(report));
+    };
+    if !screen.is_json() {
+        show(&report, &known, session)?;
     }
-    Ok(match (good, story.run.exit) {
-        (true, _) => RunExit::Verified,
-        (false, RunExit::Verified) => RunExit::Failed,
-        (false, other) => other,
-    })
+    showcase.agree(&known, &question).await?;
+    let run = &known.progress.run;
+    let repository = Path::new(&known.state.task.repository);
+    lula(&["resume", run.as_str()], repository, session)?;
+    showcase.look_back(run, git, &mut report).await?;
+    Ok(Some(report))
 }
 
 /// Ctrl-C is for the command that works; this one tells what came of it, and cleans up.
@@ -179,95 +157,12 @@ fn lula(
         .stderr(Stdio::inherit())
         .output()
         .map_err(broken)?;
-    let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-    if let Some(error) = said.get("error") {
-        let text = |name: &str| error.get(name).and_then(Value::as_str).unwrap_or_default();
-        let code = text("code").parse().unwrap_or(Code::Internal);
-        let exit = match output.status.code() {
-            Some(2) => RunExit::Usage,
-            Some(6) => RunExit::Environment,
-            _ => RunExit::Failed,
-        };
-        return Err(CommandFailure::new(code, exit, text("message")).remedy(text("remedy")));
+    if let Some(report) = FailureReport::find(&output.stdout) {
+        return Err(report.into());
     }
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     let exit = said.get("exit").cloned();
     Ok(exit.and_then(|exit| serde_json::from_value(exit).ok()))
-}
-
-/// The last run, as it stands.
-async fn last(session: &CliSession) -> Result<RunState<CodingState>, CommandFailure> {
-    let store = store::open(&session.host, SecretGuard::default()).await?;
-    let run = runs::named(&*store, "last").await?;
-    Ok(runs::reader(store)?.show(&run, None).await?)
-}
-
-/// Shows what waits, agrees to it, and looks at what came of that.
-fn finish(
-    known: &RunState<CodingState>,
-    git: &GitProgram,
-    session: &CliSession,
-) -> Result<Story, CommandFailure> {
-    let run = &known.progress.run;
-    let repository = Path::new(&known.state.task.repository);
-    let question = consent::question(known, &local_principal()?);
-    let baseline = known.state.baseline.as_ref();
-    let mut story = Story {
-        sample: sample::ABOUT,
-        repository: None,
-        run: RunReport::of(known),
-        failed: baseline
-            .map(|seen| seen.messages.clone())
-            .unwrap_or_default(),
-        approved: question.as_ref().map(|it| it.digest.to_string()),
-        commit: None,
-        audit: None,
-        undone: None,
-    };
-    let Some(question) = question else {
-        return Ok(story);
-    };
-    if !session.screen.is_json() {
-        show(&story, known, session)?;
-    }
-    runs::block_on(async {
-        let reader = runs::reader(store::open(&session.host, SecretGuard::default()).await?)?;
-        consent::answer(&reader, known, &question, ApprovalDecision::Approve).await
-    })?;
-    lula(&["resume", run.as_str()], repository, session)?;
-    let known = runs::block_on(last(session))?;
-    story.run = RunReport::of(&known);
-    if let Some(delivered) = &known.state.delivered
-        && let Some(branch) = &delivered.branch
-    {
-        let commit = git.run(repository, &["log", "-1", "--format=%h %B", branch])?;
-        story.audit = Some(runs::block_on(audit(run, &commit, session))?);
-        story.commit = Some(commit);
-        let undone = runner_client::undo(git, &[(repository, delivered)]);
-        story.undone = undone.ok().and_then(|undone| undone.into_iter().next());
-    }
-    Ok(story)
-}
-
-/// Derives the run again from its record, and looks whether the commit names that record.
-async fn audit(run: &RunId, commit: &str, session: &CliSession) -> Result<Audit, CommandFailure> {
-    let store = store::open(&session.host, SecretGuard::default()).await?;
-    let replayed = runs::reader(Arc::clone(&store))?.replay(run).await?;
-    let named = commit
-        .lines()
-        .find_map(|line| line.strip_prefix("Lula-Audit: "));
-    let mut named_by_commit = None;
-    let mut log = RunLogFollower::new(store, run.clone());
-    log.catch_up(|record, _, _| {
-        if Some(record.hash.to_string().as_str()) == named {
-            named_by_commit = Some(record.seq);
-        }
-    })
-    .await?;
-    Ok(Audit {
-        events: replayed.events,
-        differences: replayed.differences.len(),
-        named_by_commit,
-    })
 }
 
 fn heading(session: &CliSession, text: &str) -> Result<(), CommandFailure> {
@@ -275,7 +170,7 @@ fn heading(session: &CliSession, text: &str) -> Result<(), CommandFailure> {
 }
 
 fn show(
-    story: &Story,
+    story: &ShowcaseReport,
     state: &RunState<CodingState>,
     session: &CliSession,
 ) -> Result<(), CommandFailure> {
@@ -306,7 +201,7 @@ fn show(
     ))
 }
 
-fn end(story: &Story, session: &CliSession) -> Result<(), CommandFailure> {
+fn end(story: &ShowcaseReport, session: &CliSession) -> Result<(), CommandFailure> {
     let screen = &session.screen;
     if let (Some(commit), Some(delivered)) = (&story.commit, &story.run.delivered) {
         let branch = delivered.branch.as_deref().unwrap_or_default();

@@ -1,0 +1,79 @@
+//! Attacking a tier with every built-in probe.
+
+use std::collections::BTreeMap;
+
+use lula_protocol::IsolationTier;
+use lula_sandbox::probes::{AttackOutcome, AttackReport, TierAttack};
+use lula_sandbox::{SandboxEngine, tiers};
+
+use crate::error::HostError;
+
+/// How one family of probes did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProbeFamily {
+    /// Its name.
+    pub name: String,
+    /// How many probes were held off.
+    pub held: usize,
+    /// How many there are.
+    pub all: usize,
+}
+
+/// An attack that is about to begin.
+pub struct PlannedAttack {
+    engine: SandboxEngine,
+    /// The tier that is attacked.
+    pub tier: IsolationTier,
+}
+
+impl PlannedAttack {
+    /// On that tier, or on the strongest that works here.
+    pub fn new(tier: Option<IsolationTier>) -> Result<Self, HostError> {
+        let engine = SandboxEngine::start()?;
+        let tier = match tier {
+            Some(tier) => tier,
+            None => strongest(&engine).ok_or(HostError::NothingToAttack)?,
+        };
+        Ok(Self { engine, tier })
+    }
+
+    /// Attacks.
+    pub fn run(&self) -> Result<AttackReport, HostError> {
+        let program = std::env::current_exe().map_err(HostError::OwnProgram)?;
+        Ok(TierAttack::new(&self.engine, program, self.tier).run()?)
+    }
+}
+
+fn strongest(engine: &SandboxEngine) -> Option<IsolationTier> {
+    let working = |(tier, verdict): (IsolationTier, Result<(), _>)| verdict.is_ok().then_some(tier);
+    let found = tiers::survey(engine).into_iter().filter_map(working).max();
+    found.filter(|tier| *tier > IsolationTier::Process)
+}
+
+/// How many probes were held off.
+pub fn held(report: &AttackReport) -> usize {
+    let held = |outcome: AttackOutcome| outcome == AttackOutcome::Held;
+    let probes = report.probes.iter();
+    probes.filter(|probe| held(probe.outcome)).count()
+}
+
+/// The same by family.
+pub fn families(report: &AttackReport) -> Vec<ProbeFamily> {
+    let mut families = BTreeMap::<_, (usize, usize)>::new();
+    for probe in &report.probes {
+        let (held, all) = families.entry(probe.family).or_default();
+        *held += usize::from(probe.outcome == AttackOutcome::Held);
+        *all += 1;
+    }
+    families
+        .into_iter()
+        .map(|(family, (held, all))| {
+            let name = serde_json::to_value(family).unwrap_or_default();
+            ProbeFamily {
+                name: name.as_str().unwrap_or_default().to_owned(),
+                held,
+                all,
+            }
+        })
+        .collect()
+}

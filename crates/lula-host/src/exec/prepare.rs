@@ -1,0 +1,104 @@
+//! Before a command: its policy, its toolchains, its sandbox.
+
+use std::path::{Path, PathBuf};
+
+use lula_protocol::IsolationTier;
+use lula_sandbox::{EarlyHelper, HostToolchains, Sandbox, SandboxCommand, SandboxEngine};
+
+use super::{ExecAttendant, ExecError, ExecRequest, ExecWriteMode};
+use crate::error::HostError;
+use crate::installation::Installation;
+use crate::sandbox;
+
+/// The directory that a command is about.
+pub(super) fn base(request: &ExecRequest<'_>) -> Result<PathBuf, HostError> {
+    let home = std::env::var_os("HOME");
+    let home = home.as_deref().map(Path::new);
+    let base = sandbox::workspace(request.workspace.as_deref(), home)?;
+    if request.on.is_some() && request.write != ExecWriteMode::Review {
+        return Err(HostError::TaskRefused {
+            why: "--on goes on in a workspace, which only --write review has".to_owned(),
+            remedy: "leave one of the two out",
+        });
+    }
+    Ok(base)
+}
+
+/// A command with everything it needs to be run.
+pub(super) struct PreparedExec<'a> {
+    pub(super) request: &'a ExecRequest<'a>,
+    pub(super) base: PathBuf,
+    pub(super) engine: SandboxEngine,
+    pub(super) sandbox: Sandbox,
+    pub(super) installation: &'a Installation,
+}
+
+impl<'a> PreparedExec<'a> {
+    pub(super) fn new(
+        request: &'a ExecRequest<'a>,
+        base: PathBuf,
+        attendant: &dyn ExecAttendant,
+        helper: Option<EarlyHelper>,
+        installation: &'a Installation,
+    ) -> Result<Self, ExecError> {
+        let mut policy = match &request.policy {
+            Some(file) => sandbox::policy_file(installation, file, &base)?,
+            None => sandbox::policy(installation, request.profile),
+        };
+        if let Some(tier) = request.tier {
+            // A tier below the floor of the profile is the operator's explicit choice.
+            policy.min_tier = policy.min_tier.min(tier);
+            if tier == IsolationTier::Process {
+                policy.required_layers.clear();
+                let text = "the process tier is no boundary: the command can do what you can";
+                attendant.warning(text);
+            }
+        }
+        let engine = SandboxEngine::start_early(helper)?;
+        let mut sandbox = Sandbox::new(policy, &base).toolchains(toolchains(attendant, &base));
+        if let Some(tier) = request.tier {
+            sandbox = sandbox.tier(tier);
+        }
+        if request.explain {
+            sandbox = sandbox.watch_paths();
+        }
+        engine.expect(&mut sandbox);
+        Ok(Self {
+            request,
+            base,
+            engine,
+            sandbox,
+            installation,
+        })
+    }
+
+    /// `base` is the directory of the operator, `shown` the one that the command has in its place.
+    pub(super) fn command(&self, base: &Path, shown: &Path) -> SandboxCommand {
+        let mut words = self.request.command.iter();
+        let program = words.next().cloned().unwrap_or_default();
+        let mut command = SandboxCommand::new(program).arguments(words);
+        // Start where the operator is, if that is inside the workspace.
+        if let Ok(here) = std::env::current_dir().and_then(|here| here.canonicalize())
+            && let Ok(below) = here.strip_prefix(base)
+        {
+            command = command.directory(shown.join(below));
+        }
+        if let Some(timeout) = self.request.timeout {
+            command = command.timeout(timeout);
+        }
+        command
+    }
+}
+
+/// What the project's commands need, wherever in it the operator is.
+pub(super) fn toolchains(attendant: &dyn ExecAttendant, top: &Path) -> HostToolchains {
+    let here = std::env::current_dir().and_then(|here| here.canonicalize());
+    let folder = here.ok().filter(|here| here.starts_with(top));
+    let found = HostToolchains::for_project(top, folder.as_deref().unwrap_or(top));
+    let broken = found.virtualenv().and_then(|one| one.broken.as_ref());
+    if let Some(why) = broken {
+        let text = format!("the project's virtual environment is broken: {why}");
+        attendant.warning(&text);
+    }
+    found
+}

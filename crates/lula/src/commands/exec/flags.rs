@@ -1,0 +1,99 @@
+//! The flags of `lula exec`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use lula_host::exec::{ExecRequest, ExecWriteMode};
+use lula_protocol::IsolationTier;
+use lula_sandbox::policy::Profile;
+
+use crate::cli::values::{parse_duration, parse_profile, parse_tier};
+
+const EXEC_HELP: &str = "\
+The workspace is the repository around this directory, or the directory itself if there is none. The
+command sees the workspace, the system's programs, your toolchains and the project's virtual
+environment. It has no network, and of your variables only those that name toolchains. Standard
+input and output, signals and the exit status are those of the command. Changes to the workspace are
+held: `lula diff` shows them, `lula commit` applies them. Files that git ignores are not held for
+review.
+
+Examples:
+  lula exec -- pytest -q
+  lula exec --profile strict --timeout 10s -- ./untrusted.sh
+  lula exec --receipt receipt.json -- make test
+  lula exec --explain -- ./install.sh
+  lula exec --on last -- git diff
+  lula exec --write direct -- cargo fmt
+
+Exit status: that of the command; 124 timeout, 125 the sandbox refused to run it, 126 the command
+cannot be executed, 127 the command does not exist.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXEC_HELP)]
+pub(crate) struct ExecFlags {
+    /// Sandbox policy: strict, build or browser
+    #[arg(long, value_name = "NAME", default_value = "build", value_parser = parse_profile)]
+    pub(crate) profile: Profile,
+    /// Your own sandbox policy (TOML); the file must be outside the workspace
+    #[arg(long, value_name = "FILE", conflicts_with = "profile")]
+    pub(crate) policy: Option<PathBuf>,
+    /// Use exactly this isolation tier or fail; required for the `process` tier
+    #[arg(long, value_name = "NAME", value_parser = parse_tier)]
+    pub(crate) tier: Option<IsolationTier>,
+    /// What to do with changes in the workspace
+    #[arg(long, value_enum, default_value = "review")]
+    write: WriteMode,
+    /// Continue in this workspace with the changes it holds; `last` is the latest of this directory
+    #[arg(long, value_name = "ID", conflicts_with = "workspace")]
+    pub(crate) on: Option<String>,
+    /// Wall-clock timeout such as 90s; sandbox.timeout is the upper limit
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) timeout: Option<Duration>,
+    /// Write the sandbox receipt (which protections were in force) to this file as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) receipt: Option<PathBuf>,
+    /// Report what the sandbox denied and which grant would allow it; watches every path the
+    /// command opens, which is slower
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// Workspace directory, instead of the repository around this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+    /// Command and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+impl ExecFlags {
+    /// What is asked for.
+    pub(crate) fn request(&self) -> ExecRequest<'_> {
+        ExecRequest {
+            command: &self.command,
+            workspace: self.workspace.clone(),
+            on: self.on.as_deref(),
+            write: match self.write {
+                WriteMode::None => ExecWriteMode::None,
+                WriteMode::Review => ExecWriteMode::Review,
+                WriteMode::Direct => ExecWriteMode::Direct,
+            },
+            policy: self.policy.clone(),
+            profile: self.profile,
+            tier: self.tier,
+            explain: self.explain,
+            timeout: self.timeout,
+        }
+    }
+}
+
+/// What `lula exec` does with changes in the workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum WriteMode {
+    /// Make the workspace read-only
+    None,
+    /// Hold changes for `lula diff`, `lula commit` and `lula discard`
+    Review,
+    /// Write to the workspace itself
+    Direct,
+}

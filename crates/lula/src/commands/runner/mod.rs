@@ -1,0 +1,105 @@
+//! `lula runner`: the hands, for callers that may ask them.
+
+pub(crate) mod flags;
+
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+
+use lula_config::keys;
+use lula_host::runner_client::secrets::{key, secrets_inherited};
+use lula_host::runner_client::supervisor::supervise;
+use lula_host::{rules, sandbox};
+use lula_protocol::{Code, RunExit};
+use lula_runner::RunnerOptions;
+use lula_runner::service::RunnerSetup;
+use lula_runner_api::client::RunnerAddress;
+use lula_workspace::GitProgram;
+use serde::Serialize;
+
+use crate::cli::runs::ApproveMode;
+use crate::failure::CommandFailure;
+use crate::session::CliSession;
+use flags::RunnerFlags;
+
+pub(super) fn run(flags: &RunnerFlags, session: &CliSession) -> Result<RunExit, CommandFailure> {
+    shed_secrets(session)?;
+    if flags.supervised {
+        // The same command line, without this.
+        let arguments = std::env::args_os().skip(1);
+        let arguments: Vec<_> = arguments.filter(|one| one != "--supervised").collect();
+        let over = || std::process::exit(0);
+        return Ok(supervise(&arguments, flags.listen.as_deref(), over)?);
+    }
+    let key = key(flags.key_file.as_deref())?;
+    let state = session.host.state_directory()?;
+    let listen = match &flags.listen {
+        Some(text) => text.parse::<RunnerAddress>().map_err(|error| {
+            CommandFailure::new(Code::BadCommandLine, RunExit::Usage, error.to_string())
+                .remedy("for example --listen unix:/run/user/1000/lula.sock")
+        })?,
+        None => RunnerAddress::Unix(state.join("runner.sock")),
+    };
+    let setup = RunnerSetup {
+        roots: flags.roots.clone(),
+        policy: sandbox::policy(&session.host, flags.profile),
+        explain: flags.explain,
+        max_bytes: session.host.config.get(&keys::WORKSPACE_MAX_BYTES),
+        home: std::env::var_os("HOME").map(PathBuf::from),
+        rules: rules::for_hands(&session.host, &flags.rules)?,
+        beforehand: flags.approve == Some(ApproveMode::Auto),
+        git: git(session),
+        state,
+    };
+    let options = RunnerOptions {
+        setup,
+        listen,
+        key: key.map(Into::into),
+        with_parent: flags.with_parent,
+    };
+    let ready = |place: &str| {
+        let screen = &session.screen;
+        if screen.is_json() {
+            // Fails where it is not read: then it is not missed either.
+            let _ = screen.document(&Listening { listening: place });
+        } else {
+            screen.note(&format!("listening on {place}"));
+        }
+    };
+    lula_runner::run(options, ready)?;
+    Ok(RunExit::Verified)
+}
+
+/// Without git only directories can be opened; a caller that asks for a commit is told.
+fn git(session: &CliSession) -> Option<GitProgram> {
+    let configured = session.host.config.get(&keys::GIT_PROGRAM);
+    match GitProgram::find(&configured, std::env::var_os("PATH").as_deref()) {
+        Ok(git) => Some(git),
+        Err(error) => {
+            session.screen.detail(&error.to_string());
+            None
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Listening<'a> {
+    listening: &'a str,
+}
+
+/// The hands hold no model's key. What was inherited is dropped by starting anew without it: a
+/// variable that is only removed can still be read in `/proc`.
+fn shed_secrets(session: &CliSession) -> Result<(), CommandFailure> {
+    let secret = secrets_inherited();
+    if secret.is_empty() {
+        return Ok(());
+    }
+    session
+        .screen
+        .detail("starting anew without the keys of this environment");
+    let mut command = std::process::Command::new("/proc/self/exe");
+    command.args(std::env::args_os().skip(1));
+    for name in secret {
+        command.env_remove(name);
+    }
+    Err(command.exec().into())
+}
