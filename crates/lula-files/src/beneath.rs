@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use crate::regular::{RegularFileError, bounded};
+use crate::regular::{RegularFileError, bounded, regular};
 
 /// How often the kernel is asked again when names moved under it.
 const TRIES: usize = 64;
@@ -66,7 +66,8 @@ pub fn read_beneath(
     most: u64,
 ) -> Result<Vec<u8>, RegularFileError> {
     let opened = beneath(directory, path, OFlags::RDONLY)?;
-    bounded(File::from(opened), most)
+    let (file, _) = regular(File::from(opened))?;
+    Ok(bounded(file, most)?)
 }
 
 #[cfg(test)]

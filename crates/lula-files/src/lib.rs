@@ -20,4 +20,4 @@ pub use confined::{ConfinedDirectory, LinkPolicy};
 pub use private::{
     PrivateFileError, create_private, private_or_new, read_private, replace_private,
 };
-pub use regular::{FinalLink, RegularFileError, open_regular, read_regular, read_regular_text};
+pub use regular::{FinalLink, RegularFileError, read_regular, read_regular_text};

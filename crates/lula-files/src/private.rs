@@ -46,10 +46,9 @@ pub fn read_private(
     limit: u64,
     link: FinalLink,
 ) -> Result<Option<Vec<u8>>, PrivateFileError> {
-    let Some(file) = open_regular(path, link)? else {
+    let Some((file, metadata)) = open_regular(path, link)? else {
         return Ok(None);
     };
-    let metadata = file.metadata()?;
     check(
         metadata.uid(),
         metadata.mode() & 0o7777,

@@ -1,7 +1,7 @@
 //! Reading a file that may be anything: a link elsewhere, a pipe that never ends, a device, a file
 //! of a terabyte.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -62,20 +62,29 @@ impl From<RegularFileError> for io::Error {
 
 /// Opens a regular file for reading; nothing where there is none. What was opened is checked, not
 /// what its name stands for by then.
-pub fn open_regular(path: &Path, link: FinalLink) -> Result<Option<File>, RegularFileError> {
+pub(crate) fn open_regular(
+    path: &Path,
+    link: FinalLink,
+) -> Result<Option<(File, Metadata)>, RegularFileError> {
     let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     if link == FinalLink::Refused {
         flags |= OFlags::NOFOLLOW;
     }
-    let file = match rustix::fs::open(path, flags, Mode::empty()) {
-        Ok(handle) => File::from(handle),
-        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    if !file.metadata()?.is_file() {
-        return Err(RegularFileError::NotRegular);
+    match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(handle) => regular(File::from(handle)).map(Some),
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+        Err(error) => Err(error.into()),
     }
-    Ok(Some(file))
+}
+
+/// The open file, if it is a regular one.
+pub(crate) fn regular(file: File) -> Result<(File, Metadata), RegularFileError> {
+    let metadata = file.metadata()?;
+    if metadata.is_file() {
+        Ok((file, metadata))
+    } else {
+        Err(RegularFileError::NotRegular)
+    }
 }
 
 /// All bytes of a regular file; nothing where there is none. A longer one is an error, not cut off.
@@ -85,7 +94,7 @@ pub fn read_regular(
     link: FinalLink,
 ) -> Result<Option<Vec<u8>>, RegularFileError> {
     open_regular(path, link)?
-        .map(|file| whole(file, limit))
+        .map(|(file, _)| whole(file, limit))
         .transpose()
 }
 
@@ -110,10 +119,7 @@ pub(crate) fn whole(file: File, limit: u64) -> Result<Vec<u8>, RegularFileError>
 }
 
 /// The first bytes of an open file, at most so many.
-pub(crate) fn bounded(file: File, most: u64) -> Result<Vec<u8>, RegularFileError> {
-    if !file.metadata()?.is_file() {
-        return Err(RegularFileError::NotRegular);
-    }
+pub(crate) fn bounded(file: File, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(most).read_to_end(&mut bytes)?;
     Ok(bytes)
