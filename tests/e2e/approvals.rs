@@ -24,13 +24,13 @@ fn now() -> u64 {
     u64::try_from(since.unwrap().as_millis()).unwrap()
 }
 
-/// What the hands do when a rule asks.
+/// What the runner does when a rule asks.
 fn asked(terms: &ApprovalTerms) -> Asked {
     let world = World::new();
     let state = world.home().join(".local/state/lula");
     std::fs::create_dir_all(&state).unwrap();
     let keys = ApprovalKeyring::open(&state).unwrap();
-    let mut desk = LocalApprovalDesk::open(&state.join("hands.db"), keys).unwrap();
+    let mut desk = LocalApprovalDesk::open(&state.join("@@db"), keys).unwrap();
     let subject = ApprovalSubject {
         call: Digest::of_bytes(b"call"),
         diff: Digest::of_bytes(DIFF),

@@ -10,7 +10,7 @@ use crate::processes::{
     wait_until,
 };
 use crate::run::{CODE, FIX, MENDED, branches, buggy, edit, git, strong};
-use crate::run_hands::untouched;
+use crate::run_processes::untouched;
 use crate::scripts::{acts, always};
 
 #[test]
@@ -140,10 +140,10 @@ fn steady() -> ModelScript {
     }
 }
 
-/// Kills a run's brain, its runner, or both at random moments, goes on with it, and compares the end
+/// Kills a run's driver, its runner, or both at random moments, goes on with it, and compares the end
 /// with one that lived. So many kills in the suite; `LULA_RUN_KILLS` makes it more.
 #[test]
-fn wherever_brain_and_runner_are_killed_a_run_ends_the_same() {
+fn wherever_driver_and_runner_are_killed_a_run_ends_the_same() {
     let kills = std::env::var("LULA_RUN_KILLS").ok();
     let kills: u64 = kills.map_or(6, |text| text.parse().unwrap());
     let server = MockModelServer::start(steady()).unwrap();
@@ -180,11 +180,11 @@ fn wherever_brain_and_runner_are_killed_a_run_ends_the_same() {
 fn a_runner_that_is_killed_in_mid_run_is_replaced_and_the_run_goes_on() {
     let world = World::new();
     buggy(&world);
-    let mut brain = begin(&world, &["run", "--task", FIX]);
+    let mut driver = begin(&world, &["run", "--task", FIX]);
     let works = || runners_of(&world).len() == 1;
     let checkouts = world.home().join(".local/state/lula/checkouts");
     wait_until("a runner at work", || works() && checkouts.exists());
     runners_of(&world).into_iter().for_each(strike);
-    assert!(brain.wait().unwrap().success());
+    assert!(driver.wait().unwrap().success());
     assert_eq!(branches(&world).len(), 1);
 }

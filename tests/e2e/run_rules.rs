@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::lula::World;
 use crate::run::{FIX, branches, buggy, edit, git, run_with, strong};
-use crate::run_hands::untouched;
+use crate::run_processes::untouched;
 
 /// Rules that ask, and one that forbids.
 const RULES: &str = r#"

@@ -162,7 +162,7 @@ impl RunReport {
             .map(|dimension| (dimension, progress.ledger.spent(dimension)))
             .filter(|(_, amount)| *amount > 0)
             .collect();
-        let produced = work.produced.as_ref();
+        let proposal = work.proposal.as_ref();
         Self {
             run: progress.run.clone(),
             status,
@@ -188,8 +188,8 @@ impl RunReport {
             ratings: work.ratings.clone(),
             delivered: work.delivered.clone(),
             repositories: work.sites.iter().map(OtherRepositoryView::from).collect(),
-            files: produced.map(|made| made.files.clone()).unwrap_or_default(),
-            diff: produced.map(|made| made.diff.clone()).unwrap_or_default(),
+            files: proposal.map(|made| made.files.clone()).unwrap_or_default(),
+            diff: proposal.map(|made| made.diff.clone()).unwrap_or_default(),
             attempts: work.failures.clone(),
             models: work.parts.clone(),
             plan: work.joint.as_ref().map(|joint| joint.dag.clone()),

@@ -16,7 +16,7 @@ use lula_sandbox::policy::Profile;
 use lula_store::RunStore;
 use lula_workspace::GitProgram;
 
-use crate::drive::minds;
+use crate::drive::model_endpoints;
 use crate::error::HostError;
 use crate::history::{History, standing};
 use crate::installation::Installation;
@@ -98,7 +98,7 @@ impl TaskRequest {
             also: also.clone(),
             ..RunTask::new(&self.text, repository.to_string_lossy())
         };
-        let models = minds::named(&self.models, installation)?;
+        let models = model_endpoints::named(&self.models, installation)?;
         self.check_models(models.is_empty())?;
         let policy = sandbox::policy(installation, Profile::Build);
         let task = RunTask {
@@ -193,7 +193,7 @@ impl TaskRequest {
     fn guidance(&self, top: &Path, installation: &Installation) -> Result<GuidelineSet, HostError> {
         let judges = match self.judges.as_slice() {
             [] => Vec::new(),
-            names => minds::named(names, installation)?,
+            names => model_endpoints::named(names, installation)?,
         };
         Ok(GuidelineSet {
             guidelines: guidelines::in_force(Some(top), installation)?,
@@ -233,7 +233,7 @@ pub async fn recall(
     if task.models.len() > 1 {
         task.standing = standing::standing(&history.stats());
         let named =
-            |known: &ModelTrackRecord| task.models.iter().any(|mind| mind.name == known.model);
+            |known: &ModelTrackRecord| task.models.iter().any(|model| model.name == known.model);
         task.standing.retain(named);
     }
     if !task.models.is_empty() {

@@ -103,7 +103,7 @@ fn elsewhere_what_happens_is_told_line_by_line() {
     for line in [
         "scheduler       alpha begins as run_",
         "  alpha: runs sleep 0.3",
-        "scheduler       alpha is integrated",
+        "scheduler       alpha is merged",
         "  beta: writes beta.py",
     ] {
         assert_eq!(

@@ -63,7 +63,7 @@ pub(super) type ProjectContext =
 /// What the tests and the acceptance commands of a repository do before anything is done.
 pub(super) fn examine(work: &CodingState, repo: usize, workspace: &WorkspaceId) -> RunEffect {
     let settled = work.task.intent.is_some();
-    RunEffect::Examine {
+    RunEffect::RunTests {
         workspace: workspace.clone(),
         tests: work.task.tests.clone(),
         folder: work.task.folder_of(repo).to_owned(),
@@ -86,8 +86,8 @@ pub(super) async fn look(
     let baseline = if let Some(baseline) = &work.baseline {
         baseline.clone()
     } else {
-        let deed = examine(work, 0, &place);
-        match tried(ctx.effect::<TestBaseline>(deed.effect()).await)? {
+        let effect = examine(work, 0, &place);
+        match tried(ctx.effect::<TestBaseline>(effect.request()).await)? {
             Ok(baseline) => baseline,
             Err(why) => {
                 let why = format!("the tests cannot be run here: {why}");
@@ -98,12 +98,12 @@ pub(super) async fn look(
     if let Some(end) = obstacle(&work.task, &baseline) {
         return Ok(Err((end, Some(baseline))));
     }
-    let deed = RunEffect::Survey {
+    let effect = RunEffect::Survey {
         workspace: place,
         wanted: wanted(work, &baseline),
     };
     // A project that cannot be looked over can still be worked on.
-    let survey: ProjectSurvey = tried(ctx.effect(deed.effect()).await)?.unwrap_or_default();
+    let survey: ProjectSurvey = tried(ctx.effect(effect.request()).await)?.unwrap_or_default();
     let brief = brief(survey, &work.task.text, &baseline);
     Ok(Ok((baseline, brief)))
 }
@@ -207,7 +207,7 @@ fn obstacle(task: &RunTask, baseline: &TestBaseline) -> Option<EarlyEnd> {
 
 /// What is looked for: as much as the model to be asked can well hold.
 pub(super) fn wanted(work: &CodingState, baseline: &TestBaseline) -> SurveyQuery {
-    let context = choose(work, ModelRole::Coder).and_then(|chosen| chosen.mind.context);
+    let context = choose(work, ModelRole::Coder).and_then(|chosen| chosen.model.context);
     SurveyQuery {
         text: about(&work.task.text, &baseline.messages),
         files: Vec::new(),
@@ -336,7 +336,7 @@ mod tests {
     #[test]
     fn a_green_suite_ends_nothing_that_says_more_than_repair() {
         let green = baseline(&[], &[]);
-        let model = mind();
+        let model = model();
         let mut task = RunTask::new("the report of pytest --cov is broken", "/r").repairing();
         task.models = vec![model];
         assert_eq!(obstacle(&task, &green), None);
@@ -376,7 +376,7 @@ mod tests {
         assert_eq!(obstacle(&RunTask::new("add a flag", "/r"), &seen), None);
     }
 
-    fn mind() -> crate::task::ModelChoice {
+    fn model() -> crate::task::ModelChoice {
         crate::task::ModelChoice {
             name: "a/b".to_owned(),
             model: "b".to_owned(),

@@ -2,7 +2,7 @@
 //! what comes of all of them is delivered together.
 //!
 //! Each repository (`Task::also`) has a workspace and an integration branch of its own; a task of
-//! the plan names one, and an effect in another repository's workspace is `RunEffect::Elsewhere`. Each
+//! the plan names one, and an effect in another repository's workspace is `RunEffect::InRepository`. Each
 //! repository tunes the roles, has the guidelines of the agents that work in it, and commands that
 //! must succeed there (`Task::terms`). All changes are judged, the worst verdict counts, and one
 //! effect delivers all of them or none. Taking them back is `lula_workspace::checkout::undo`.
@@ -12,13 +12,11 @@ use std::fmt::Write;
 use lula_graph::{NodeContext, VisitStop};
 
 use super::{context, tried};
-use lula_runner_api::CommittedChangeView;
+use lula_runner_api::{CommittedChangeView, FillWorkspaceFromBranch, IntegrationBranchRef};
 
 use crate::effects::RunEffect;
 use crate::recovery::AttemptFailureClass;
-use crate::runner_port::{
-    AgentWorkspace, DeliverRequest, DeliverRequestPart, IntegrationBranchRef,
-};
+use crate::runner_port::AgentWorkspace;
 use crate::survey::ProjectSurvey;
 use crate::verdict::{RunVerdict, VerificationEvidence, judge};
 use crate::work::{
@@ -26,10 +24,10 @@ use crate::work::{
 };
 
 /// The same in the workspace of another repository.
-pub(super) fn there(number: usize, deed: RunEffect) -> RunEffect {
-    RunEffect::Elsewhere {
-        site: number,
-        act: Box::new(deed),
+pub(super) fn there(repo: usize, effect: RunEffect) -> RunEffect {
+    RunEffect::InRepository {
+        repo,
+        effect: Box::new(effect),
     }
 }
 
@@ -40,14 +38,14 @@ pub(super) async fn open(
 ) -> Result<Result<Vec<OtherRepository>, String>, VisitStop> {
     let mut sites = Vec::new();
     for (index, repository) in work.task.also.iter().enumerate() {
-        let deed = RunEffect::Open {
+        let effect = RunEffect::Open {
             repository: repository.clone(),
         };
-        let place: AgentWorkspace = match tried(ctx.effect(there(index + 1, deed).effect()).await)?
-        {
-            Ok(place) => place,
-            Err(why) => return Ok(Err(why)),
-        };
+        let place: AgentWorkspace =
+            match tried(ctx.effect(there(index + 1, effect).request()).await)? {
+                Ok(place) => place,
+                Err(why) => return Ok(Err(why)),
+            };
         sites.push(OtherRepository {
             repository: repository.clone(),
             place,
@@ -70,8 +68,8 @@ pub(super) async fn look(
         let baseline = if let Some(baseline) = &site.baseline {
             baseline.clone()
         } else {
-            let deed = context::examine(work, index + 1, &workspace);
-            match tried(ctx.effect(there(index + 1, deed).effect()).await)? {
+            let effect = context::examine(work, index + 1, &workspace);
+            match tried(ctx.effect(there(index + 1, effect).request()).await)? {
                 Ok(baseline) => baseline,
                 Err(why) => {
                     let name = work.repository_name(index + 1);
@@ -85,8 +83,8 @@ pub(super) async fn look(
         }
         let mut wanted = context::wanted(work, &baseline);
         wanted.repository.clone_from(&site.repository);
-        let deed = RunEffect::Survey { workspace, wanted };
-        let effect = there(index + 1, deed).effect();
+        let effect = RunEffect::Survey { workspace, wanted };
+        let effect = there(index + 1, effect).request();
         let survey: ProjectSurvey = tried(ctx.effect(effect).await)?.unwrap_or_default();
         let brief = context::brief(survey, &work.task.text, &baseline);
         seen.push((baseline, brief));
@@ -94,18 +92,21 @@ pub(super) async fn look(
     Ok(Ok(seen))
 }
 
-/// The line of a run in one of its repositories.
-pub(super) fn line(work: &CodingState, repo: usize, ctx: &NodeContext<'_>) -> IntegrationBranchRef {
-    let base = work.place_of(repo).map(|place| place.origin.commit.clone());
+/// The integration branch of a run in one of its repositories.
+pub(super) fn branch(
+    work: &CodingState,
+    repo: usize,
+    ctx: &NodeContext<'_>,
+) -> IntegrationBranchRef {
     IntegrationBranchRef {
         run: ctx.run().clone(),
         repository: work.repository(repo).to_owned(),
-        base: base.unwrap_or_default(),
+        base: Some(work.base_of(repo).to_owned()),
     }
 }
 
-/// Takes what is integrated in the other repositories to where it is judged.
-pub(super) async fn lay(
+/// Fills the workspaces of the other repositories from their integration branches.
+pub(super) async fn fill(
     work: &CodingState,
     ctx: &mut NodeContext<'_>,
 ) -> Result<Result<(), String>, VisitStop> {
@@ -116,12 +117,14 @@ pub(super) async fn lay(
         if !joint.changed(index + 1) {
             continue;
         }
-        let deed = RunEffect::Lay {
-            line: line(work, index + 1, ctx),
-            workspace: site.place.workspace.clone(),
+        let effect = RunEffect::Fill {
+            order: FillWorkspaceFromBranch {
+                branch: branch(work, index + 1, ctx),
+                workspace: site.place.workspace.clone(),
+            },
         };
-        let laid = tried(ctx.effect::<()>(there(index + 1, deed).effect()).await)?;
-        if let Err(why) = laid {
+        let filled = tried(ctx.effect::<()>(there(index + 1, effect).request()).await)?;
+        if let Err(why) = filled {
             return Ok(Err(why));
         }
     }
@@ -132,7 +135,7 @@ pub(super) async fn lay(
 /// reader.
 pub(super) async fn take(
     work: &CodingState,
-    produced: &mut CoderProposal,
+    proposal: &mut CoderProposal,
     ctx: &mut NodeContext<'_>,
 ) -> Result<Vec<RunStateEvent>, VisitStop> {
     let Some(joint) = work.joint.as_ref().filter(|_| !work.sites.is_empty()) else {
@@ -140,23 +143,23 @@ pub(super) async fn take(
     };
     let mut events = Vec::new();
     let mut all = Combined::default();
-    all.add(&work.repository_name(0), &produced.diff, &produced.files);
+    all.add(&work.repository_name(0), &proposal.diff, &proposal.files);
     for (index, site) in work.sites.iter().enumerate() {
         if !joint.changed(index + 1) {
             continue;
         }
-        let deed = RunEffect::Change {
+        let effect = RunEffect::TakeChange {
             workspace: site.place.workspace.clone(),
         };
-        let taken: CommittedChangeView = ctx.effect(there(index + 1, deed).effect()).await?;
+        let taken: CommittedChangeView = ctx.effect(there(index + 1, effect).request()).await?;
         all.add(&work.repository_name(index + 1), &taken.diff, &taken.files);
         events.push(RunStateEvent::TakenToo {
             site: index + 1,
             taken,
         });
     }
-    produced.diff = all.diff;
-    produced.files = all.files;
+    proposal.diff = all.diff;
+    proposal.files = all.files;
     Ok(events)
 }
 
@@ -179,7 +182,7 @@ impl Combined {
 }
 
 /// Judges the changes of the other repositories too. All of it is right, or it is not.
-pub(super) async fn weigh_too(
+pub(super) async fn verify_others(
     own: (VerificationEvidence, RunVerdict),
     work: &CodingState,
     ctx: &mut NodeContext<'_>,
@@ -193,7 +196,7 @@ pub(super) async fn weigh_too(
             continue;
         }
         let before = site.baseline.clone().unwrap_or_default();
-        let deed = RunEffect::Weigh {
+        let effect = RunEffect::Verify {
             workspace: site.place.workspace.clone(),
             tests: work.task.tests.clone(),
             folder: work.task.folder_of(index + 1).to_owned(),
@@ -202,7 +205,7 @@ pub(super) async fn weigh_too(
             accept,
             tests_ms: work.task.tests_ms,
         };
-        let effect = there(index + 1, deed).effect();
+        let effect = there(index + 1, effect).request();
         let name = work.repository_name(index + 1);
         judged.push(
             match tried(ctx.effect::<VerificationEvidence>(effect).await)? {
@@ -281,34 +284,6 @@ fn together(
         },
     };
     (found.unwrap_or(evidence), verdict)
-}
-
-/// How all changes are delivered, given how the run's own would be.
-pub(super) fn deliver(work: &CodingState, own: DeliverRequest) -> RunEffect {
-    if work.sites.is_empty() {
-        return RunEffect::Deliver { order: own };
-    }
-    let mut parts = Vec::new();
-    if work.joint.as_ref().is_some_and(|joint| joint.changed(0)) {
-        parts.push(DeliverRequestPart {
-            site: 0,
-            order: own.clone(),
-        });
-    }
-    for (index, site) in work.sites.iter().enumerate() {
-        let Some(taken) = site.taken.as_ref().filter(|taken| !taken.files.is_empty()) else {
-            continue;
-        };
-        parts.push(DeliverRequestPart {
-            site: index + 1,
-            order: DeliverRequest {
-                workspace: site.place.workspace.clone(),
-                tree: taken.tree,
-                ..own.clone()
-            },
-        });
-    }
-    RunEffect::DeliverAll { parts }
 }
 
 #[cfg(test)]

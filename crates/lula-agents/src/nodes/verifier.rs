@@ -29,7 +29,7 @@ pub(crate) async fn visit(
     ctx: &mut NodeContext<'_>,
 ) -> NodeVisitFuture<CodingGraph> {
     let before = work.baseline.clone().unwrap_or_default();
-    let deed = RunEffect::Weigh {
+    let effect = RunEffect::Verify {
         workspace: workspace(work)?,
         first: nearest(work, &before, ctx).await?,
         tests: work.task.tests.clone(),
@@ -38,12 +38,12 @@ pub(crate) async fn visit(
         accept: work.acceptance(0),
         tests_ms: work.task.tests_ms,
     };
-    let (evidence, verdict) = weigh(&deed, work, ctx).await?;
+    let (evidence, verdict) = weigh(&effect, work, ctx).await?;
     let judged = RunStateEvent::Judged {
         evidence: Box::new(evidence.clone()),
         verdict,
     };
-    let looked = second_look::take(work, judged, &deed, ctx).await?;
+    let looked = second_look::take(work, judged, &effect, ctx).await?;
     let failure = match &looked.verdict {
         RunVerdict::Fail { class, why, named } => Some(failed(*class, why, named, &evidence, work)),
         RunVerdict::Inconclusive { why } => unfinished(why, &evidence, work, ctx.strikes()),
@@ -103,32 +103,32 @@ async fn nearest(
     } else {
         GoalTests::new()
     };
-    let change = work.produced.as_ref().and_then(|produced| {
+    let change = work.proposal.as_ref().and_then(|proposal| {
         let results = before.looked.results()?;
         // Where tests are touched, only all of them tell.
-        let touches_tests = produced.files.iter().any(|path| is_evidence(path));
+        let touches_tests = proposal.files.iter().any(|path| is_evidence(path));
         let repository = &work.task.repository;
-        let change = test_selection::change(repository, &produced.diff, &goal, results);
+        let change = test_selection::change(repository, &proposal.diff, &goal, results);
         change.filter(|_| !touches_tests)
     });
     let Some(change) = change else {
         return Ok(Vec::new());
     };
-    let deed = RunEffect::Pick {
+    let effect = RunEffect::SelectTests {
         workspace: workspace(work)?,
         change: Box::new(change),
     };
-    let picked = tried(ctx.effect::<SelectedTests>(deed.effect()).await)?;
+    let picked = tried(ctx.effect::<SelectedTests>(effect.request()).await)?;
     Ok(picked.unwrap_or_default().tests)
 }
 
 /// Collects evidence and judges it.
 pub(super) async fn weigh(
-    deed: &RunEffect,
+    effect: &RunEffect,
     work: &CodingState,
     ctx: &mut NodeContext<'_>,
 ) -> Result<(VerificationEvidence, RunVerdict), VisitStop> {
-    let own = match tried(ctx.effect::<VerificationEvidence>(deed.effect()).await)? {
+    let own = match tried(ctx.effect::<VerificationEvidence>(effect.request()).await)? {
         Ok(evidence) => {
             let verdict = judge(&work.goal(0), &evidence);
             (evidence, verdict)
@@ -141,7 +141,7 @@ pub(super) async fn weigh(
             )
         }
     };
-    sites::weigh_too(own, work, ctx).await
+    sites::verify_others(own, work, ctx).await
 }
 
 /// A failed attempt, with what the next coder is told.
@@ -194,9 +194,9 @@ fn detail(named: &[String], evidence: &VerificationEvidence, work: &CodingState)
     for (id, message) in said.into_iter().take(TESTS) {
         let _ = writeln!(text, "<test name={id:?}>\n{message}\n</test>");
     }
-    if let Some(produced) = &work.produced {
+    if let Some(proposal) = &work.proposal {
         text.push_str("\nThe change that was tried:\n");
-        text.push_str(&excerpt(&produced.diff, CHANGE));
+        text.push_str(&excerpt(&proposal.diff, CHANGE));
         text.push('\n');
     }
     excerpt(&text, DETAIL)

@@ -96,7 +96,8 @@ pub enum RunStateEvent {
     /// The change is this.
     Executed {
         /// What the change is.
-        produced: CoderProposal,
+        #[serde(rename = "produced")]
+        proposal: CoderProposal,
     },
     /// An attempt failed.
     Failed {
@@ -182,20 +183,23 @@ pub enum RunStateEvent {
     Wished {
         /// The effect by which the agent asked.
         wish: EffectId,
-        /// The job that the agent works on.
-        job: StepId,
+        /// The step that the agent works on.
+        #[serde(rename = "job")]
+        step: StepId,
         /// What was decided.
         answer: Reply,
     },
     /// Agents know what was decided.
     Told,
-    /// The planner thought about a job that failed.
+    /// The planner thought about a step that failed.
     Considered {
         /// Which.
-        job: StepId,
+        #[serde(rename = "job")]
+        step: StepId,
     },
-    /// Something happened to a job.
-    Job {
+    /// Something happened to a step.
+    #[serde(rename = "job")]
+    StepChanged {
         /// What.
         change: StepTransition,
     },
@@ -208,15 +212,17 @@ pub enum RunStateEvent {
     },
     /// An agent came back.
     Returned {
-        /// From which job.
-        job: StepId,
+        /// From which step.
+        #[serde(rename = "job")]
+        step: StepId,
         /// With what.
         returned: Box<AgentResult>,
     },
-    /// What a job produced was held against the whole.
+    /// What a step produced was held against the whole.
     Merged {
-        /// The job that produced it.
-        job: StepId,
+        /// The step that produced it.
+        #[serde(rename = "job")]
+        step: StepId,
         /// What the tests say of the whole now, where they were run.
         tests: Option<Box<ProjectTestResults>>,
         /// What did not fit, where it did not.

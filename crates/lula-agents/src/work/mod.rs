@@ -54,7 +54,7 @@ pub struct CodingState {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<ModelShareOfRun>,
     /// The change, as it is.
-    pub produced: Option<CoderProposal>,
+    pub proposal: Option<CoderProposal>,
     /// Every failed attempt.
     pub failures: Vec<AttemptFailure>,
     /// The try under way, where it is not the first.
@@ -106,7 +106,7 @@ impl CodingState {
             brief: None,
             made: None,
             parts: Vec::new(),
-            produced: None,
+            proposal: None,
             failures: Vec::new(),
             retry: None,
             loops: 0,
@@ -126,8 +126,8 @@ impl CodingState {
     /// Every agent that was begun for this run: what it worked on, and its run.
     pub fn agents(&self, run: &RunId) -> Vec<(StepId, RunId)> {
         let mut agents = Vec::new();
-        let jobs = self.joint.iter().flat_map(|joint| &joint.dag.jobs);
-        for (id, entry) in jobs {
+        let steps = self.joint.iter().flat_map(|joint| &joint.dag.steps);
+        for (id, entry) in steps {
             let attempts = 0..entry.attempts;
             agents.extend(attempts.map(|attempt| (id.clone(), agent_run(run, id, attempt))));
         }
@@ -138,8 +138,8 @@ impl CodingState {
 
     /// The runs of those of them that work.
     pub fn agents_at_work(&self) -> Vec<RunId> {
-        let jobs = self.joint.iter().flat_map(|joint| joint.dag.running());
-        let mut running: Vec<RunId> = jobs.map(|(_, run)| run.clone()).collect();
+        let steps = self.joint.iter().flat_map(|joint| joint.dag.running());
+        let mut running: Vec<RunId> = steps.map(|(_, run)| run.clone()).collect();
         running.extend(self.contest.iter().flat_map(|contest| contest.at_work()));
         running
     }
@@ -179,6 +179,12 @@ impl CodingState {
             None => self.place.as_ref(),
             Some(index) => self.sites.get(index).map(|site| &site.place),
         }
+    }
+
+    /// The commit that a repository is worked on at; nothing before it is open.
+    pub fn base_of(&self, repo: usize) -> &str {
+        let place = self.place_of(repo);
+        place.map_or("", |place| place.origin.commit.as_str())
     }
 
     /// What the tests of a repository said before any agent began.
@@ -232,7 +238,7 @@ impl CodingState {
             RunStateEvent::Coded { by, summary } => {
                 self.made = Some((by.clone(), summary.clone()));
                 // What was judged before is not what is there now.
-                self.produced = None;
+                self.proposal = None;
                 self.verdict = None;
                 self.evidence = None;
                 self.confidence = None;
@@ -240,7 +246,7 @@ impl CodingState {
                     site.taken = None;
                 }
             }
-            RunStateEvent::Executed { produced } => self.produced = Some(produced.clone()),
+            RunStateEvent::Executed { proposal } => self.proposal = Some(proposal.clone()),
             RunStateEvent::Failed { failure } => self.failures.push(failure.clone()),
             RunStateEvent::Retrying { retry } => {
                 self.retry = Some(retry.clone());
@@ -273,7 +279,7 @@ impl CodingState {
             | RunStateEvent::Wished { .. }
             | RunStateEvent::Told
             | RunStateEvent::Considered { .. }
-            | RunStateEvent::Job { .. }
+            | RunStateEvent::StepChanged { .. }
             | RunStateEvent::Promised { .. }
             | RunStateEvent::Returned { .. }
             | RunStateEvent::Merged { .. } => self.together(event),
@@ -291,7 +297,7 @@ impl CodingState {
             RunStateEvent::Steered { notes } => self.notes.extend(notes.iter().cloned()),
             RunStateEvent::Reworded { text } => self.task.reword(text),
             RunStateEvent::Preferring { model } => {
-                self.task.models.sort_by_key(|mind| mind.name != *model);
+                self.task.models.sort_by_key(|choice| choice.name != *model);
             }
         }
     }
@@ -346,30 +352,30 @@ impl CodingState {
             RunStateEvent::PatchRefused { .. } => joint.refused += 1,
             RunStateEvent::Wished { wish, answer, .. } => joint.wishes.decide(wish, answer),
             RunStateEvent::Told => joint.wishes.owed.clear(),
-            RunStateEvent::Considered { job } => {
-                joint.considered.insert(job.clone());
+            RunStateEvent::Considered { step } => {
+                joint.considered.insert(step.clone());
             }
-            RunStateEvent::Job { change } => joint.step(change),
+            RunStateEvent::StepChanged { change } => joint.advance(change),
             RunStateEvent::Promised { run, limits } => {
                 joint.promised.insert(run.clone(), limits.clone());
             }
-            RunStateEvent::Returned { job, returned } => {
+            RunStateEvent::Returned { step, returned } => {
                 joint.promised.remove(&returned.run);
                 joint
                     .returned
-                    .insert(job.clone(), returned.as_ref().clone());
+                    .insert(step.clone(), returned.as_ref().clone());
             }
             RunStateEvent::Merged {
-                job,
+                step,
                 tests,
                 candidate,
             } => {
-                let repo = joint.dag.jobs.get(job).map(|entry| entry.job.repo);
+                let repo = joint.dag.steps.get(step).map(|entry| entry.step.repo);
                 if let (Some(tests), Some(repo)) = (tests, repo) {
                     joint.tests.insert(repo, tests.as_ref().clone());
                 }
                 if let Some(candidate) = candidate {
-                    joint.candidates.insert(job.clone(), candidate.clone());
+                    joint.candidates.insert(step.clone(), candidate.clone());
                 }
             }
             _ => {}

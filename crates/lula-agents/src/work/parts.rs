@@ -78,7 +78,8 @@ pub struct RetryPlan {
     /// From where.
     pub target: RetryTarget,
     /// Whether another model should try.
-    pub another_mind: bool,
+    #[serde(rename = "another_mind")]
+    pub another_model: bool,
 }
 
 /// Why a run ends before a verdict.

@@ -27,7 +27,7 @@ pub struct RunnerProcess {
 
 /// A runner that answers, asked by a process that can still reach the repositories.
 pub struct ConnectedRunner {
-    hands: RunnerPortClient,
+    runner: RunnerPortClient,
     repositories: Vec<PathBuf>,
     /// Ends with this value, where it is our own.
     own: Option<RunnerChild>,
@@ -35,7 +35,7 @@ pub struct ConnectedRunner {
 
 /// A runner that answers, asked by a process that is locked out of the repositories.
 pub struct FencedDriver {
-    pub(crate) hands: RunnerPortClient,
+    pub(crate) runner: RunnerPortClient,
     pub(crate) keys: Keys,
     pub(crate) fence: DriverFence,
     /// What keeps the lock from holding, where this kernel has none.
@@ -72,7 +72,7 @@ impl RunnerProcess {
             let client = RunnerClient::new(address, key.map(Into::into));
             client.capabilities().await?;
             return Ok(ConnectedRunner {
-                hands: RunnerPortClient::new(client),
+                runner: RunnerPortClient::new(client),
                 repositories,
                 own: None,
             });
@@ -92,13 +92,13 @@ impl RunnerProcess {
         if beforehand {
             spawn = spawn.argument("--approve").argument("auto");
         }
-        // What this process was told holds for the hands too; keys of models do not travel.
+        // What this process was told holds for the runner too; keys of models do not travel.
         for (name, value) in settings(installation) {
             spawn = spawn.argument(format!("--{name}")).argument(value);
         }
         let own = spawn.start().await?;
         Ok(ConnectedRunner {
-            hands: RunnerPortClient::new(own.client().clone()),
+            runner: RunnerPortClient::new(own.client().clone()),
             repositories,
             own: Some(own),
         })
@@ -115,7 +115,7 @@ impl ConnectedRunner {
     ) -> Result<FencedDriver, HostError> {
         let (fence, shortfall) = fence::lock(&self.repositories, installation)?;
         Ok(FencedDriver {
-            hands: self.hands,
+            runner: self.runner,
             keys,
             fence,
             shortfall,
@@ -128,7 +128,7 @@ fn own_program() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/proc/self/exe"))
 }
 
-/// The settings that decide what the hands may do, as flags.
+/// The settings that decide what the runner may do, as flags.
 fn settings(installation: &Installation) -> Vec<(String, String)> {
     let config = &installation.config;
     [

@@ -8,7 +8,7 @@ use lula_agents::work::{EarlyEnd, RunStateEvent};
 use serde_json::Value;
 
 use super::{StoryEventKind, StoryTeller, Words, read, words};
-use crate::story::facts::{TestTally, base, first_line, looked_text, place, produced_text};
+use crate::story::facts::{TestTally, base, first_line, looked_text, place, proposal_text};
 use crate::story::{contest, plan};
 
 impl StoryTeller {
@@ -60,9 +60,9 @@ impl StoryTeller {
             (RunStateEvent::Shared { dag, .. } | RunStateEvent::Patched { dag, .. }, plan) => {
                 *plan = Some(dag.clone());
             }
-            (RunStateEvent::Job { change }, Some(dag)) => {
+            (RunStateEvent::StepChanged { change }, Some(dag)) => {
                 // A step that cannot have happened changes nothing.
-                let _ = dag.step(change);
+                let _ = dag.advance(change);
             }
             _ => {}
         }
@@ -104,7 +104,7 @@ impl StoryTeller {
             RunStateEvent::Coded { by, summary } => {
                 (format!("{by}: {}", first_line(summary)), None)
             }
-            RunStateEvent::Executed { produced } => (produced_text(produced), None),
+            RunStateEvent::Executed { proposal } => (proposal_text(proposal), None),
             RunStateEvent::Failed { failure } => {
                 let class = format!("{:?}", failure.class);
                 let text = format!(
@@ -115,7 +115,7 @@ impl StoryTeller {
                 (text, Some(false))
             }
             RunStateEvent::Retrying { retry } => {
-                let who = if retry.another_mind {
+                let who = if retry.another_model {
                     ", by another"
                 } else {
                     ""

@@ -86,8 +86,8 @@ pub fn facts(
             );
         }
     }
-    if let Some(produced) = &work.produced {
-        row("change", size(&produced.diff, produced.files.len()));
+    if let Some(proposal) = &work.proposal {
+        row("change", size(&proposal.diff, proposal.files.len()));
     }
     if let Some(delivered) = &report.delivered {
         let place = delivered

@@ -99,7 +99,7 @@ pub(super) fn svg(dag: &PlanGraph, lanes: &[TraceLane], total_ms: u64) -> String
             text(lane.run.as_str()),
             lane.standing,
         );
-        let deps = dag.jobs.get(&lane.task).map(|entry| &entry.job.deps);
+        let deps = dag.steps.get(&lane.task).map(|entry| &entry.step.deps);
         for dep in deps.into_iter().flatten() {
             let from = lanes.iter().rposition(|other| other.task == *dep);
             if let Some(from) = from {

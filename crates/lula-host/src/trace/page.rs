@@ -136,8 +136,8 @@ fn head(out: &mut String, trace: &Trace, run: &str) {
             fact("nearest tests", first_look(first));
         }
     }
-    if let Some(produced) = &work.produced {
-        fact("change", size(&produced.diff, produced.files.len()));
+    if let Some(proposal) = &work.proposal {
+        fact("change", size(&proposal.diff, proposal.files.len()));
     }
     if !work.failures.is_empty() {
         fact("failed attempts", work.failures.len().to_string());

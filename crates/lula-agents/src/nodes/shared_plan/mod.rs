@@ -22,7 +22,7 @@ use crate::team::{AgentRoles, TUNED_AT, TeamPolicy};
 use crate::work::{CoderBrief, CodingState, EarlyEnd, RunStateEvent, TestBaseline};
 
 use asking::{conversation, told_names};
-use written::{jobs, names};
+use written::{names, steps};
 
 pub(super) use wishes::consider;
 
@@ -137,17 +137,17 @@ async fn plan(
         &mut tally,
         ctx,
         &mut |answer| {
-            let jobs = jobs(answer.tasks, &roles, &names);
-            let dag = jobs.and_then(|jobs| {
-                if jobs.is_empty() {
+            let steps = steps(answer.tasks, &roles, &names);
+            let dag = steps.and_then(|steps| {
+                if steps.is_empty() {
                     return Err(vec!["there is no task in it".to_owned()]);
                 }
-                PlanGraph::new(jobs, on_failure, &bounds)
+                PlanGraph::new(steps, on_failure, &bounds)
                     .map_err(|refusal| vec![refusal.to_string()])
             });
             dag.inspect_err(|reasons| {
                 refused.push(RunStateEvent::PlanRefused {
-                    by: chosen.mind.name.clone(),
+                    by: chosen.model.name.clone(),
                     reasons: reasons.clone(),
                 });
             })
@@ -164,7 +164,7 @@ async fn plan(
             accepted(&dag, shared, team, work.repositories())
         }
         Err((class, why)) => {
-            let failure = AttemptFailure::new(class, why, &[], &chosen.mind.name);
+            let failure = AttemptFailure::new(class, why, &[], &chosen.model.name);
             NodeExit::by(RunNodeExit::Malformed).with(RunStateEvent::Failed { failure })
         }
     };
@@ -179,17 +179,17 @@ fn accepted(
     team: &TeamPolicy,
     repositories: usize,
 ) -> NodeDeparture {
-    let tasks = dag.jobs.len();
+    let tasks = dag.steps.len();
     if team.plan_only {
         let end = EarlyEnd::Planned { tasks };
         return NodeExit::by(RunNodeExit::Deny)
             .with(shared)
             .with(RunStateEvent::Ending { end });
     }
-    let mut only = dag.jobs.values();
+    let mut only = dag.steps.values();
     if let (Some(entry), None, 1) = (only.next(), only.next(), repositories) {
         // One task needs no agents to share it.
-        let steps = vec![entry.job.goal.clone()];
+        let steps = vec![entry.step.goal.clone()];
         return NodeExit::by(RunNodeExit::Ok).with(RunStateEvent::Planned { steps });
     }
     NodeExit::by(RunNodeExit::Shared).with(shared)
@@ -200,18 +200,18 @@ pub(super) async fn roles(
     work: &CodingState,
     ctx: &mut NodeContext<'_>,
 ) -> Result<Result<AgentRoles, String>, VisitStop> {
-    let deed = RunEffect::Fetch {
+    let effect = RunEffect::Fetch {
         workspace: workspace(work)?,
         path: TUNED_AT.to_owned(),
     };
-    tuned(deed, ctx).await
+    tuned(effect, ctx).await
 }
 
 async fn tuned(
-    deed: RunEffect,
+    effect: RunEffect,
     ctx: &mut NodeContext<'_>,
 ) -> Result<Result<AgentRoles, String>, VisitStop> {
-    let text: Option<String> = tried(ctx.effect(deed.effect()).await)?.unwrap_or_default();
+    let text: Option<String> = tried(ctx.effect(effect.request()).await)?.unwrap_or_default();
     let roles = AgentRoles::built_in();
     Ok(match text {
         Some(text) => roles.tuned(&text),
@@ -230,11 +230,11 @@ async fn all_roles(
     };
     let mut too = Vec::new();
     for (index, site) in work.sites.iter().enumerate() {
-        let deed = RunEffect::Fetch {
+        let effect = RunEffect::Fetch {
             workspace: site.place.workspace.clone(),
             path: TUNED_AT.to_owned(),
         };
-        match tuned(sites::there(index + 1, deed), ctx).await? {
+        match tuned(sites::there(index + 1, effect), ctx).await? {
             Ok(roles) => too.push(roles),
             Err(why) => {
                 let name = work.repository_name(index + 1);

@@ -44,7 +44,7 @@ pub(super) struct DriveContext<'a> {
 }
 
 impl<'a> DriveContext<'a> {
-    /// Finds hands for the work, and locks this process out of what they work on.
+    /// Finds a runner for the work, and locks this process out of what it works on.
     pub(super) async fn open(
         task: &RunTask,
         answers: ApprovalSource,

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 
 use lula_agents::CodingState;
 use lula_graph::RunState;
-use lula_host::drive::{consent, minds};
+use lula_host::drive::{consent, model_endpoints};
 use lula_host::record::local_principal;
 use lula_host::report::{RunReport, word};
 use lula_host::repository::find_git;
@@ -78,7 +78,7 @@ pub(super) fn run(flags: &TryFlags, session: &CliSession) -> Result<RunExit, Com
     ));
     screen.detail(&format!("the repository is {}", scratch.path().display()));
     survive_interrupts()?;
-    let models = minds::named(&[], &session.host)?;
+    let models = model_endpoints::named(&[], &session.host)?;
     // With a model it is the model's turn; the built-in search is there if it does not manage.
     let coders: &[&str] = if models.is_empty() {
         &["repairer"]
@@ -88,7 +88,7 @@ pub(super) fn run(flags: &TryFlags, session: &CliSession) -> Result<RunExit, Com
     let mut told = None;
     for coder in coders {
         let by = match (*coder, models.first()) {
-            ("model", Some(mind)) => visible(&mind.name),
+            ("model", Some(model)) => visible(&model.name),
             _ => "the built-in search, no model".to_owned(),
         };
         let task = paint(STRONG, "The task:");

@@ -1,4 +1,4 @@
-//! `lula run`: the brain thinks, the runner does, and neither can do the other's part.
+//! `lula run`: the driver decides, the runner acts, and neither can do the other's part.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -26,7 +26,7 @@ pub(crate) fn untouched(world: &World) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn the_brain_cannot_open_a_file_of_the_repository_nor_of_its_workspace() {
+fn the_driver_cannot_open_a_file_of_the_repository_nor_of_its_workspace() {
     let world = World::new();
     buggy(&world);
     world.run(&["run", "--task", FIX]).exits(0);
@@ -105,7 +105,7 @@ fn a_configured_runner_does_the_work_and_one_that_is_not_there_is_said() {
     runner.wait().unwrap();
     ran.exits(0);
     assert_eq!(branches(&world).len(), 1);
-    assert!(state.join("hands.db").exists(), "its ledger saw the run");
+    assert!(state.join("@@db").exists(), "its ledger saw the run");
     let own = world.home().join(".local/state/lula/hands.db");
     assert!(!own.exists(), "nobody else did the work");
 }
