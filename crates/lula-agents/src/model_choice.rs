@@ -277,7 +277,7 @@ fn known(work: &CodingState, role: ModelRole, class: &str) -> BTreeMap<String, M
 /// About how much a model has to read.
 fn prompt_bytes(work: &CodingState) -> u64 {
     let mut bytes = work.task.text.len() + work.plan.iter().map(String::len).sum::<usize>();
-    if let Some(baseline) = &work.baseline {
+    if let Some(baseline) = work.baseline_of(0) {
         bytes += baseline
             .messages
             .iter()

@@ -6,7 +6,7 @@ use lula_agents::model_choice::ModelShareOfRun;
 use lula_agents::plan::PlanGraph;
 use lula_agents::recovery::AttemptFailure as Attempt;
 use lula_agents::verdict::{RunVerdict, TestComparison, VerificationEvidence};
-use lula_agents::work::{EarlyEnd, OtherRepository};
+use lula_agents::work::EarlyEnd;
 use lula_graph::RunState;
 use lula_protocol::{BudgetAmounts, BudgetDimension, RunExit, RunId, RunInterrupt};
 use lula_repair::BrokenEnvironment;
@@ -26,20 +26,20 @@ pub enum Notice {
     Hint(String),
 }
 
-/// Another repository of a run.
+/// A repository of a run beside the first.
 #[derive(Debug, Serialize)]
-pub struct OtherRepositoryView {
+pub struct RepositoryView {
     repository: String,
     base: String,
     delivered: Option<DeliveredView>,
 }
 
-impl From<&OtherRepository> for OtherRepositoryView {
-    fn from(site: &OtherRepository) -> Self {
+impl RepositoryView {
+    fn of(work: &CodingState, repo: usize) -> Self {
         Self {
-            repository: site.repository.clone(),
-            base: site.place.origin.commit.clone(),
-            delivered: site.delivered.clone(),
+            repository: work.repository(repo).to_owned(),
+            base: work.base_of(repo).to_owned(),
+            delivered: work.delivered_of(repo).cloned(),
         }
     }
 }
@@ -82,7 +82,7 @@ pub struct RunReport {
     pub delivered: Option<DeliveredView>,
     /// The other repositories, where there are some.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    repositories: Vec<OtherRepositoryView>,
+    repositories: Vec<RepositoryView>,
     files: Vec<String>,
     /// The change.
     pub diff: String,
@@ -169,7 +169,7 @@ impl RunReport {
             exit,
             summary,
             task: work.task.text.clone(),
-            base: work.place.as_ref().map(|place| place.origin.commit.clone()),
+            base: work.place_of(0).map(|place| place.origin.commit.clone()),
             by: work.made.as_ref().map(|(by, _)| by.clone()),
             verdict: work.verdict.clone(),
             before: BaselineView::of(work),
@@ -186,8 +186,11 @@ impl RunReport {
             },
             confidence: work.confidence.clone(),
             ratings: work.ratings.clone(),
-            delivered: work.delivered.clone(),
-            repositories: work.sites.iter().map(OtherRepositoryView::from).collect(),
+            delivered: work.delivered_of(0).cloned(),
+            repositories: (1..work.repositories.len())
+                .filter(|repo| work.place_of(*repo).is_some())
+                .map(|repo| RepositoryView::of(work, repo))
+                .collect(),
             files: proposal.map(|made| made.files.clone()).unwrap_or_default(),
             diff: proposal.map(|made| made.diff.clone()).unwrap_or_default(),
             attempts: work.failures.clone(),

@@ -36,14 +36,10 @@ pub async fn undo(
 ) -> Result<TakenBack, HostError> {
     let known = reader(store)?.show(run, None).await?;
     let work = &known.state;
-    let own = work
-        .delivered
-        .iter()
-        .map(|one| (Path::new(&work.task.repository), one));
-    let others = work.sites.iter();
-    let others =
-        others.filter_map(|site| Some((Path::new(&site.repository), site.delivered.as_ref()?)));
-    let delivered: Vec<_> = own.chain(others).collect();
+    let all = 0..work.repositories.len();
+    let delivered: Vec<_> = all
+        .filter_map(|repo| Some((Path::new(work.repository(repo)), work.delivered_of(repo)?)))
+        .collect();
     let Some((_, first)) = delivered.first() else {
         return Err(HostError::NotUndone(format!("{run} delivered nothing")));
     };

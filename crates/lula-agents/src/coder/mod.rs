@@ -201,18 +201,17 @@ mod tests {
     }
 
     fn work(text: &str, failing: &[&str], models: &[ModelChoice]) -> CodingState {
-        let mut work = CodingState::begin(RunTask {
+        let work = CodingState::begin(RunTask {
             models: models.to_vec(),
             ..RunTask::new(text, "/r")
         });
-        work.baseline = Some(TestBaseline {
+        work.knowing(TestBaseline {
             looked: TestRunAttempt::Ran(ProjectTestResults {
                 failing: failing.iter().map(|id| (*id).to_owned()).collect(),
                 ..ProjectTestResults::default()
             }),
             ..TestBaseline::default()
-        });
-        work
+        })
     }
 
     fn fail(work: &mut CodingState, by: &str, class: AttemptFailureClass) {

@@ -34,11 +34,9 @@ fn work(diff: &str) -> CodingState {
             ..ProjectTestResults::default()
         })
     };
-    work.apply(&RunStateEvent::Examined {
-        baseline: Box::new(TestBaseline {
-            looked: ran(&["a"], &["b"]),
-            ..TestBaseline::default()
-        }),
+    let mut work = work.knowing(TestBaseline {
+        looked: ran(&["a"], &["b"]),
+        ..TestBaseline::default()
     });
     work.apply(&RunStateEvent::Judged {
         evidence: Box::new(VerificationEvidence {

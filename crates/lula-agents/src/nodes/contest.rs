@@ -4,8 +4,8 @@
 use lula_graph::{NodeContext, NodeExit, NodeVisitFuture, VisitStop};
 use lula_protocol::BudgetAmounts;
 
+use super::repositories::branch;
 use super::sending::first_baseline;
-use super::sites::branch;
 use super::{shared_plan, tried, workspace};
 use lula_runner_api::{
     BranchWorkspaceStart, CommitAgentChange, CommittedAgentChangeView, FillWorkspaceFromBranch,

@@ -12,7 +12,9 @@ use crate::nodes::{tried, workspace};
 use crate::survey::{ProjectSurvey, SurveyQuery, about};
 use crate::task::{RunTask, TaskIntent};
 use crate::verdict::{TestRunAttempt, seconds};
-use crate::work::{CoderBrief, CodingState, EarlyEnd, RunStateEvent, TestBaseline};
+use crate::work::{
+    CoderBrief, CodingState, EarlyEnd, RepositoryEvent, RunStateEvent, TestBaseline,
+};
 use lula_repair::trial::is_evidence;
 
 /// Most files that are listed for a coder.
@@ -37,11 +39,8 @@ pub(crate) async fn visit(
         Err((end, baseline)) => return Ok(pointless(end, baseline)),
     };
     let left = NodeExit::by(RunNodeExit::Ok);
-    let known = Some(baseline.clone());
-    let left = if work.baseline.is_none() {
-        left.with(RunStateEvent::Examined {
-            baseline: Box::new(baseline),
-        })
+    let left = if work.baseline_of(0).is_none() {
+        left.with(tested(baseline.clone()))
     } else {
         left
     };
@@ -50,10 +49,16 @@ pub(crate) async fn visit(
     if work.task.lessons.is_empty() || work.recalled.is_some() {
         return Ok(left);
     }
-    let mut now = work.clone();
-    now.baseline = known;
-    let recalled = recall(&now);
+    let recalled = recall(&work.clone().knowing(baseline));
     Ok(left.with(RunStateEvent::Recalled { recalled }))
+}
+
+/// What the tests of the first repository say before anything is done.
+pub(super) fn tested(baseline: TestBaseline) -> RunStateEvent {
+    RunStateEvent::Repository(RepositoryEvent::Tested {
+        repo: 0,
+        baseline: Box::new(baseline),
+    })
 }
 
 /// What is seen of a project, or why looking was enough.
@@ -61,7 +66,7 @@ pub(super) type ProjectContext =
     Result<(TestBaseline, CoderBrief), (EarlyEnd, Option<TestBaseline>)>;
 
 /// What the tests and the acceptance commands of a repository do before anything is done.
-pub(super) fn examine(work: &CodingState, repo: usize, workspace: &WorkspaceId) -> RunEffect {
+pub(super) fn run_tests(work: &CodingState, repo: usize, workspace: &WorkspaceId) -> RunEffect {
     let settled = work.task.intent.is_some();
     RunEffect::RunTests {
         workspace: workspace.clone(),
@@ -83,10 +88,10 @@ pub(super) async fn look(
     ctx: &mut NodeContext<'_>,
 ) -> Result<ProjectContext, VisitStop> {
     let place = workspace(work)?;
-    let baseline = if let Some(baseline) = &work.baseline {
+    let baseline = if let Some(baseline) = work.baseline_of(0) {
         baseline.clone()
     } else {
-        let effect = examine(work, 0, &place);
+        let effect = run_tests(work, 0, &place);
         match tried(ctx.effect::<TestBaseline>(effect.request()).await)? {
             Ok(baseline) => baseline,
             Err(why) => {
@@ -111,9 +116,7 @@ pub(super) async fn look(
 fn pointless(end: EarlyEnd, baseline: Option<TestBaseline>) -> crate::graph::NodeDeparture {
     let mut left = NodeExit::by(RunNodeExit::Pointless);
     if let Some(baseline) = baseline {
-        left = left.with(RunStateEvent::Examined {
-            baseline: Box::new(baseline),
-        });
+        left = left.with(tested(baseline));
     }
     left.with(RunStateEvent::Ending { end })
 }
@@ -211,7 +214,7 @@ pub(super) fn wanted(work: &CodingState, baseline: &TestBaseline) -> SurveyQuery
     SurveyQuery {
         text: about(&work.task.text, &baseline.messages),
         files: Vec::new(),
-        repository: work.task.repository.clone(),
+        repository: work.task.repository(0).to_owned(),
         tokens: context.map_or(USUAL, |context| (context / SHARE).clamp(LEAST, MOST)),
     }
 }

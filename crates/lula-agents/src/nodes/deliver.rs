@@ -7,12 +7,12 @@ use lula_protocol::digest::DigestDomain;
 use lula_protocol::interrupt::ApprovalRule;
 use lula_runner_api::{ChangeDelivery, DeliveredView};
 
-use super::{tried, workspace};
+use super::{repositories, tried, workspace};
 use crate::effects::{RepositoryDelivery, RunEffect};
 use crate::guidelines::broken;
 use crate::task::DeliverMode;
 use crate::verdict::RunVerdict;
-use crate::work::{CoderProposal, CodingState, EarlyEnd, RunStateEvent};
+use crate::work::{CoderProposal, CodingState, EarlyEnd, RepositoryEvent, RunStateEvent};
 
 /// Delivers the changes of a run, if they are to go anywhere; tells where they arrived, or why not.
 pub(super) async fn deliver(
@@ -61,11 +61,8 @@ fn deliverable(work: &CodingState) -> Option<&CoderProposal> {
     goes.then_some(proposal)
 }
 
-fn arrived((site, delivered): (usize, DeliveredView)) -> RunStateEvent {
-    match site {
-        0 => RunStateEvent::Delivered { delivered },
-        _ => RunStateEvent::DeliveredToo { site, delivered },
-    }
+fn arrived((repo, delivered): (usize, DeliveredView)) -> RunStateEvent {
+    RunStateEvent::Repository(RepositoryEvent::Delivered { repo, delivered })
 }
 
 fn halted(why: String) -> Vec<RunStateEvent> {
@@ -120,7 +117,7 @@ async fn first_delivery(
 
 /// How the changes of all repositories are delivered, given how the first one's is.
 fn all_deliveries(work: &CodingState, own: ChangeDelivery) -> RunEffect {
-    let several = work.repositories() > 1;
+    let several = work.repositories.len() > 1;
     let mut parts = Vec::new();
     if !several || work.joint.as_ref().is_some_and(|joint| joint.changed(0)) {
         parts.push(RepositoryDelivery {
@@ -128,14 +125,15 @@ fn all_deliveries(work: &CodingState, own: ChangeDelivery) -> RunEffect {
             delivery: own.clone(),
         });
     }
-    for (index, site) in work.sites.iter().enumerate() {
-        let Some(taken) = site.taken.as_ref().filter(|taken| !taken.files.is_empty()) else {
+    for (repo, repository, workspace) in repositories::others(work) {
+        let taken = repository.taken.as_ref();
+        let Some(taken) = taken.filter(|taken| !taken.files.is_empty()) else {
             continue;
         };
         parts.push(RepositoryDelivery {
-            repo: index + 1,
+            repo,
             delivery: ChangeDelivery {
-                workspace: site.place.workspace.clone(),
+                workspace,
                 tree: taken.tree,
                 ..own.clone()
             },

@@ -4,11 +4,11 @@ mod contest;
 mod context;
 mod deliver;
 mod planner;
+mod repositories;
 mod scheduler;
 mod second_look;
 mod sending;
 mod shared_plan;
-mod sites;
 mod verifier;
 
 use lula_graph::{EffectError, NodeContext, NodeExit, NodeVisitFuture, VisitStop};
@@ -23,7 +23,9 @@ use crate::guidelines::{RatingPhase, rate};
 use crate::recovery::{AttemptRecovery, recover};
 use crate::route::{TaskLane, route};
 use crate::runner_port::{AgentWorkspace, workspace_of};
-use crate::work::{CoderProposal, CodingState, EarlyEnd, RetryPlan, RunStateEvent};
+use crate::work::{
+    CoderProposal, CodingState, EarlyEnd, RepositoryEvent, RetryPlan, RunStateEvent,
+};
 use crate::world::DriverFenceReport;
 
 pub(crate) use coder::visit as coder;
@@ -44,7 +46,7 @@ pub(crate) fn tried<T>(result: Result<T, VisitStop>) -> Result<Result<T, String>
 
 /// The workspace, which `ingest` opened.
 pub(crate) fn workspace(work: &CodingState) -> Result<WorkspaceId, VisitStop> {
-    let place = work.place.as_ref();
+    let place = work.place_of(0);
     place
         .map(|place| place.workspace.clone())
         .ok_or_else(|| VisitStop::Halt("there is no workspace".to_owned()))
@@ -70,26 +72,27 @@ pub(crate) async fn ingest(
         Err(why) => return invalid(why),
     };
     let effect = RunEffect::Fence {
-        repository: work.task.repository.clone(),
+        repository: work.task.repository(0).to_owned(),
         workspace: place.workspace.clone(),
     };
     let fenced: DriverFenceReport = ctx.effect(effect.request()).await?;
-    let sites = match sites::open(work, ctx).await? {
-        Ok(sites) => sites,
+    let places = match repositories::open(work, ctx).await? {
+        Ok(places) => places,
         Err(why) => return invalid(why),
     };
     let left = NodeExit::by(RunNodeExit::Ok)
-        .with(RunStateEvent::Opened { place })
+        .with(RunStateEvent::Repository(RepositoryEvent::opened(place)))
         .with(RunStateEvent::Fenced { fenced });
-    if sites.is_empty() {
+    if places.is_empty() {
         return Ok(left);
     }
-    Ok(left.with(RunStateEvent::OpenedToo { sites }))
+    let opened = RepositoryEvent::Opened { first: 1, places };
+    Ok(left.with(RunStateEvent::Repository(opened)))
 }
 
 /// How the workspace is opened: of the repository, or over what other agents did.
 fn opening(work: &CodingState, run: &RunId) -> RunEffect {
-    let repository = work.task.repository.clone();
+    let repository = work.task.repository(0).to_owned();
     let Some(handoff) = &work.task.handoff else {
         return RunEffect::Open { repository };
     };
@@ -173,9 +176,9 @@ pub(crate) async fn executor(
         files: taken.files,
         tree: taken.tree,
     };
-    let too = sites::take(work, &mut proposal, ctx).await?;
+    let others = repositories::take(work, &mut proposal, ctx).await?;
     let executed = RunStateEvent::Executed { proposal };
-    let left = too
+    let left = others
         .into_iter()
         .fold(NodeExit::by(RunNodeExit::Done), NodeExit::with);
     if work.task.guidance.guidelines.is_empty() {

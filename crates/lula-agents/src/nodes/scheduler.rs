@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use lula_graph::{NodeContext, NodeExit, NodeVisitFuture, VisitStop};
 use lula_protocol::{BudgetAmounts, RunExit};
 
+use super::repositories::{self, branch};
 use super::sending::{first_baseline, start};
-use super::sites::{self, branch};
 use super::{shared_plan, tried, workspace};
 use lula_runner_api::{
     CommitAgentChange, CommittedAgentChangeView, FillWorkspaceFromBranch, MergeAgentChange,
@@ -175,7 +175,7 @@ fn replaced(
         }],
     };
     let bounds = PlanBounds {
-        repositories: work.repositories(),
+        repositories: work.repositories.len(),
         roles: &joint.roles.names(),
         left,
     };
@@ -447,7 +447,7 @@ async fn finish(
             return halted(why);
         }
     }
-    if let Err(why) = sites::fill(work, ctx).await? {
+    if let Err(why) = repositories::fill(work, ctx).await? {
         return halted(why);
     }
     let by: BTreeSet<&str> = joint.returned.values().map(|r| r.by.as_str()).collect();

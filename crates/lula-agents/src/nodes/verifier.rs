@@ -10,7 +10,7 @@ use lula_graph::{NodeContext, NodeExit, NodeVisitFuture, VisitStop};
 
 use crate::effects::RunEffect;
 use crate::graph::{CodingGraph, RunNodeExit};
-use crate::nodes::{second_look, sites, tried, workspace};
+use crate::nodes::{repositories, second_look, tried, workspace};
 use crate::recovery::{AttemptFailure, AttemptFailureClass, AttemptRecovery, recover};
 use crate::test_selection::{self, SelectedTests};
 use crate::verdict::{GoalTests, RunVerdict, VerificationEvidence, judge, still_to_mend};
@@ -28,7 +28,7 @@ pub(crate) async fn visit(
     work: &CodingState,
     ctx: &mut NodeContext<'_>,
 ) -> NodeVisitFuture<CodingGraph> {
-    let before = work.baseline.clone().unwrap_or_default();
+    let before = work.baseline_of(0).cloned().unwrap_or_default();
     let effect = RunEffect::Verify {
         workspace: workspace(work)?,
         first: nearest(work, &before, ctx).await?,
@@ -107,7 +107,7 @@ async fn nearest(
         let results = before.looked.results()?;
         // Where tests are touched, only all of them tell.
         let touches_tests = proposal.files.iter().any(|path| is_evidence(path));
-        let repository = &work.task.repository;
+        let repository = work.task.repository(0);
         let change = test_selection::change(repository, &proposal.diff, &goal, results);
         change.filter(|_| !touches_tests)
     });
@@ -141,7 +141,7 @@ pub(super) async fn weigh(
             )
         }
     };
-    sites::verify_others(own, work, ctx).await
+    repositories::verify_others(own, work, ctx).await
 }
 
 /// A failed attempt, with what the next coder is told.

@@ -46,7 +46,7 @@ pub struct SharedPlan {
     pub roles: AgentRoles,
     /// The same as the other repositories want them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub roles_too: Vec<AgentRoles>,
+    pub other_roles: Vec<AgentRoles>,
     /// What each agent came back with, the last for each step.
     pub returned: BTreeMap<StepId, AgentResult>,
     /// What was promised to agents at work.
@@ -66,11 +66,11 @@ pub struct SharedPlan {
 
 impl SharedPlan {
     /// A plan of which no step has begun.
-    pub fn new(dag: PlanGraph, roles: AgentRoles, roles_too: Vec<AgentRoles>) -> Self {
+    pub fn new(dag: PlanGraph, roles: AgentRoles, other_roles: Vec<AgentRoles>) -> Self {
         Self {
             dag,
             roles,
-            roles_too,
+            other_roles,
             returned: BTreeMap::new(),
             promised: BTreeMap::new(),
             candidates: BTreeMap::new(),
@@ -83,10 +83,10 @@ impl SharedPlan {
 
     /// Who agents can be that work in a repository: as that repository wants them.
     pub fn roles_of(&self, repo: usize) -> &AgentRoles {
-        let too = repo
+        let other = repo
             .checked_sub(1)
-            .and_then(|index| self.roles_too.get(index));
-        too.unwrap_or(&self.roles)
+            .and_then(|index| self.other_roles.get(index));
+        other.unwrap_or(&self.roles)
     }
 
     /// What comes next, with so many agents at once.

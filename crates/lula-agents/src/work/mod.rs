@@ -2,6 +2,7 @@
 
 mod event;
 mod parts;
+mod repository;
 
 use lula_protocol::RunId;
 use lula_runner_api::DeliveredView;
@@ -22,7 +23,8 @@ use crate::world::DriverFenceReport;
 
 pub use event::RunStateEvent;
 pub use lula_repair::trial::TestBaseline;
-pub use parts::{CoderBrief, CoderProposal, EarlyEnd, OtherRepository, ResearchAnswer, RetryPlan};
+pub use parts::{CoderBrief, CoderProposal, EarlyEnd, ResearchAnswer, RetryPlan};
+pub use repository::{RepositoryEvent, RepositoryPlace, RepositoryState};
 
 /// The state of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,17 +37,12 @@ pub struct CodingState {
     /// What people said meanwhile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Where.
-    pub place: Option<AgentWorkspace>,
-    /// The other repositories.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub sites: Vec<OtherRepository>,
+    /// Its repositories, as the task lists them.
+    pub repositories: Vec<RepositoryState>,
     /// How far the driver is kept away from there.
     pub fenced: Option<DriverFenceReport>,
     /// The plan, where one was made.
     pub plan: Vec<String>,
-    /// The tests before.
-    pub baseline: Option<TestBaseline>,
     /// The context.
     pub brief: Option<CoderBrief>,
     /// Who was done last, and what they say of it.
@@ -76,8 +73,6 @@ pub struct CodingState {
     pub confidence: Option<ChangeConfidence>,
     /// Why the run ended without one.
     pub end: Option<EarlyEnd>,
-    /// Where the change is.
-    pub delivered: Option<DeliveredView>,
     /// What was found out, where nothing was to be changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<ResearchAnswer>,
@@ -94,15 +89,17 @@ impl CodingState {
     pub fn begin(task: RunTask) -> Self {
         let handed = task.handoff.as_ref();
         let baseline = handed.and_then(|handoff| handoff.baseline.as_deref().cloned());
+        let mut repositories = vec![RepositoryState::default(); task.repositories.len()];
+        if let Some(first) = repositories.first_mut() {
+            first.baseline = baseline;
+        }
         Self {
             task,
             lane: TaskLane::Interactive,
             notes: Vec::new(),
-            place: None,
-            sites: Vec::new(),
+            repositories,
             fenced: None,
             plan: Vec::new(),
-            baseline,
             brief: None,
             made: None,
             parts: Vec::new(),
@@ -116,7 +113,6 @@ impl CodingState {
             ratings: Vec::new(),
             confidence: None,
             end: None,
-            delivered: None,
             answer: None,
             joint: None,
             contest: None,
@@ -158,11 +154,6 @@ impl CodingState {
         all
     }
 
-    /// How many repositories there are.
-    pub fn repositories(&self) -> usize {
-        1 + self.task.also.len()
-    }
-
     /// A repository by its number, as an absolute path.
     pub fn repository(&self, repo: usize) -> &str {
         self.task.repository(repo)
@@ -175,10 +166,12 @@ impl CodingState {
 
     /// Where a repository is worked on.
     pub fn place_of(&self, repo: usize) -> Option<&AgentWorkspace> {
-        match repo.checked_sub(1) {
-            None => self.place.as_ref(),
-            Some(index) => self.sites.get(index).map(|site| &site.place),
-        }
+        self.repositories.get(repo)?.place.as_ref()
+    }
+
+    /// The change of a repository, where it was delivered.
+    pub fn delivered_of(&self, repo: usize) -> Option<&DeliveredView> {
+        self.repositories.get(repo)?.delivered.as_ref()
     }
 
     /// The commit that a repository is worked on at; nothing before it is open.
@@ -189,10 +182,16 @@ impl CodingState {
 
     /// What the tests of a repository said before any agent began.
     pub fn baseline_of(&self, repo: usize) -> Option<&TestBaseline> {
-        match repo.checked_sub(1) {
-            None => self.baseline.as_ref(),
-            Some(index) => self.sites.get(index)?.baseline.as_ref(),
+        self.repositories.get(repo)?.baseline.as_ref()
+    }
+
+    /// The same with what the tests of the first repository are known to say.
+    #[must_use]
+    pub(crate) fn knowing(mut self, baseline: TestBaseline) -> Self {
+        if let Some(first) = self.repositories.first_mut() {
+            first.baseline = Some(baseline);
         }
+        self
     }
 
     /// What kind of evidence the task asks for, given what fails.
@@ -224,15 +223,10 @@ impl CodingState {
     /// Changes the state.
     pub fn apply(&mut self, event: &RunStateEvent) {
         match event {
-            RunStateEvent::Opened { place } => self.place = Some(place.clone()),
-            RunStateEvent::OpenedToo { .. }
-            | RunStateEvent::ExaminedToo { .. }
-            | RunStateEvent::TakenToo { .. }
-            | RunStateEvent::DeliveredToo { .. } => self.elsewhere(event),
+            RunStateEvent::Repository(event) => event.apply(&mut self.repositories),
             RunStateEvent::Fenced { fenced } => self.fenced = Some(fenced.clone()),
             RunStateEvent::Routed { lane } => self.lane = *lane,
             RunStateEvent::Planned { steps } => self.plan.clone_from(steps),
-            RunStateEvent::Examined { baseline } => self.baseline = Some(baseline.as_ref().clone()),
             RunStateEvent::Briefed { brief } => self.brief = Some(brief.clone()),
             RunStateEvent::Asked { part } => self.parts.push(part.clone()),
             RunStateEvent::Coded { by, summary } => {
@@ -242,8 +236,8 @@ impl CodingState {
                 self.verdict = None;
                 self.evidence = None;
                 self.confidence = None;
-                for site in &mut self.sites {
-                    site.taken = None;
+                for repository in &mut self.repositories {
+                    repository.taken = None;
                 }
             }
             RunStateEvent::Executed { proposal } => self.proposal = Some(proposal.clone()),
@@ -263,15 +257,14 @@ impl CodingState {
             RunStateEvent::Rated { rating } => self.ratings.push(rating.clone()),
             RunStateEvent::Weighed { confidence } => self.confidence = Some(confidence.clone()),
             RunStateEvent::Ending { end } => self.end = Some(end.clone()),
-            RunStateEvent::Delivered { delivered } => self.delivered = Some(delivered.clone()),
             RunStateEvent::Answered { answer } => self.answer = Some(answer.clone()),
             RunStateEvent::PlanRefused { .. } => {}
             RunStateEvent::Shared {
                 dag,
                 roles,
-                roles_too,
+                other_roles,
             } => {
-                let joint = SharedPlan::new(dag.clone(), roles.clone(), roles_too.clone());
+                let joint = SharedPlan::new(dag.clone(), roles.clone(), other_roles.clone());
                 self.joint = Some(Box::new(joint));
             }
             RunStateEvent::Patched { .. }
@@ -299,30 +292,6 @@ impl CodingState {
             RunStateEvent::Preferring { model } => {
                 self.task.models.sort_by_key(|choice| choice.name != *model);
             }
-        }
-    }
-
-    /// What happens in other repositories.
-    fn elsewhere(&mut self, event: &RunStateEvent) {
-        let (number, change): (_, &dyn Fn(&mut OtherRepository)) = match event {
-            RunStateEvent::OpenedToo { sites } => {
-                self.sites.clone_from(sites);
-                return;
-            }
-            RunStateEvent::ExaminedToo { site, baseline } => (site, &|site| {
-                site.baseline = Some(baseline.as_ref().clone());
-            }),
-            RunStateEvent::TakenToo { site, taken } => {
-                (site, &|site| site.taken = Some(taken.clone()))
-            }
-            RunStateEvent::DeliveredToo { site, delivered } => (site, &|site| {
-                site.delivered = Some(delivered.clone());
-            }),
-            _ => return,
-        };
-        let index = number.checked_sub(1);
-        if let Some(site) = index.and_then(|index| self.sites.get_mut(index)) {
-            change(site);
         }
     }
 

@@ -49,8 +49,8 @@ pub struct HealCheck {
 /// What is looked after: a repository, or a folder of it that breaks and heals by itself.
 pub fn watched(task: &RunTask) -> String {
     match task.folder.as_str() {
-        "" => task.repository.clone(),
-        folder => format!("{}/{folder}", task.repository),
+        "" => task.repository(0).to_owned(),
+        folder => format!("{}/{folder}", task.repository(0)),
     }
 }
 
@@ -106,7 +106,7 @@ impl Healer<'_> {
         let Some((commit, health)) = looked else {
             self.memory.write(&history)?;
             return Ok(HealCheck {
-                repository: task.repository,
+                repository: task.repository(0).to_owned(),
                 commit: String::new(),
                 health: CommitHealth::Unknown {
                     why: "interrupted".to_owned(),
@@ -134,7 +134,7 @@ impl Healer<'_> {
             _ => None,
         };
         Ok(HealCheck {
-            repository: task.repository,
+            repository: task.repository(0).to_owned(),
             commit,
             health,
             act,
@@ -152,7 +152,9 @@ impl Healer<'_> {
         name: &RunId,
     ) -> Result<Option<(String, CommitHealth)>, HostError> {
         let runner = self.driver.runner();
-        let opened = runner.open(&opening(name, &task.repository, None)).await?;
+        let opened = runner
+            .open(&opening(name, task.repository(0), None))
+            .await?;
         let place = AgentWorkspace::of(opened)?;
         let watch = self.witness.tests();
         let request = TestRunRequest::RunTests {

@@ -56,7 +56,7 @@ impl RunnerPortClient {
     pub async fn clear_team(&self, known: &RunState<CodingState>) -> Result<(), RunnerPortError> {
         let run = &known.progress.run;
         let agents = known.state.agents(run);
-        for repo in 1..known.state.repositories() {
+        for repo in 1..known.state.repositories.len() {
             self.clear(&repository_run(run, repo)).await?;
         }
         if agents.is_empty() {
@@ -65,7 +65,7 @@ impl RunnerPortClient {
         for (_, agent) in &agents {
             self.clear(agent).await?;
         }
-        for repo in 0..known.state.repositories() {
+        for repo in 0..known.state.repositories.len() {
             let Some(place) = known.state.place_of(repo) else {
                 continue;
             };

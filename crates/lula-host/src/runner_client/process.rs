@@ -50,7 +50,7 @@ impl RunnerProcess {
     /// Whether its rules may take `beforehand` for an answer is said once, to a runner of our own, as
     /// it starts: nothing that is asked of a runner later speaks about approval.
     pub fn for_task(task: &RunTask, beforehand: bool) -> Self {
-        let all = [&task.repository].into_iter().chain(&task.also);
+        let all = task.repositories.iter().map(|repository| &repository.path);
         Self {
             repositories: all.map(PathBuf::from).collect(),
             beforehand,

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use lula_agents::route::TaskLane;
 use lula_agents::verdict::{RunVerdict, TestRunAttempt};
-use lula_agents::work::{EarlyEnd, RunStateEvent};
+use lula_agents::work::{EarlyEnd, RepositoryEvent, RunStateEvent};
 use serde_json::Value;
 
 use super::{StoryEventKind, StoryTeller, Words, read, words};
@@ -70,7 +70,6 @@ impl StoryTeller {
 
     fn event(&mut self, event: &RunStateEvent) -> (String, Option<bool>) {
         match event {
-            RunStateEvent::Opened { place } => (base(place), None),
             RunStateEvent::Routed { lane } => {
                 let lane = match lane {
                     TaskLane::Interactive => "at once",
@@ -84,12 +83,12 @@ impl StoryTeller {
                 (format!("{} steps: {}", steps.len(), steps.join(" ")), None)
             }
             // What is broken is told as the end that the run comes to by it.
-            RunStateEvent::Examined { baseline }
+            RunStateEvent::Repository(RepositoryEvent::Tested { repo: 0, baseline })
                 if matches!(baseline.looked, TestRunAttempt::EnvironmentBroken(_)) =>
             {
                 (String::new(), None)
             }
-            RunStateEvent::Examined { baseline } => {
+            RunStateEvent::Repository(RepositoryEvent::Tested { repo: 0, baseline }) => {
                 self.tests = baseline.looked.results().map(TestTally::from);
                 let mut text = looked_text(&baseline.looked);
                 if let Some(command) = &baseline.command {
@@ -169,18 +168,21 @@ impl StoryTeller {
                 | EarlyEnd::OutOfTime { why }
                 | EarlyEnd::Environment { why, .. } => (why.clone(), Some(false)),
             },
-            RunStateEvent::Delivered { delivered }
-            | RunStateEvent::DeliveredToo { delivered, .. } => {
+            RunStateEvent::Repository(RepositoryEvent::Delivered { delivered, .. }) => {
                 (place(delivered).to_owned(), Some(true))
             }
-            RunStateEvent::OpenedToo { sites } => {
-                let places = sites.iter().map(|site| {
-                    let name = site.repository.rsplit('/').next().unwrap_or_default();
-                    format!("{name} {}", base(&site.place))
+            RunStateEvent::Repository(RepositoryEvent::Opened { places, .. }) => {
+                let places = places.iter().map(|one| {
+                    let name = one.repository.rsplit('/').next().unwrap_or_default();
+                    format!("{name} {}", base(&one.place))
+                        .trim_start()
+                        .to_owned()
                 });
                 (places.collect::<Vec<_>>().join("; "), None)
             }
-            RunStateEvent::ExaminedToo { baseline, .. } => (looked_text(&baseline.looked), None),
+            RunStateEvent::Repository(RepositoryEvent::Tested { baseline, .. }) => {
+                (looked_text(&baseline.looked), None)
+            }
             RunStateEvent::Steered { notes } => (format!("heard {} notes", notes.len()), None),
             other => plan::told(other)
                 .or_else(|| contest::told(other))

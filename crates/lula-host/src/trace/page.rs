@@ -142,14 +142,14 @@ fn head(out: &mut String, trace: &Trace, run: &str) {
     if !work.failures.is_empty() {
         fact("failed attempts", work.failures.len().to_string());
     }
-    if let Some(delivered) = &work.delivered {
+    if let Some(delivered) = work.delivered_of(0) {
         let place = delivered
             .branch
             .as_deref()
             .or(delivered.directory.as_deref());
         fact("delivered", place.unwrap_or_default().to_owned());
     }
-    if let Some(place) = &work.place {
+    if let Some(place) = work.place_of(0) {
         fact("base", place.origin.commit.chars().take(12).collect());
     }
     out.push_str("</dl>\n</header>\n");

@@ -48,7 +48,7 @@ fn effects_in_a_workspace_are_kept() {
 fn the_name_in_the_log_is_that_of_the_time() {
     let verify = keeps(
         &json!({"deed": "weigh", "workspace": WORKSPACE, "tests": null,
-        "before": {"looked": "no_tests", "messages": [], "unfixable": [], "accept": []},
+        "before": {"looked": "no_tests", "command": null, "messages": [], "unfixable": []},
         "accept": [], "tests_ms": 1}),
     );
     assert_eq!((verify.name(), verify.act().logged), ("verify", "weigh"));

@@ -68,7 +68,7 @@ pub(super) async fn visit(
         joint.roles.names().join(", ")
     );
     let bounds = PlanBounds {
-        repositories: work.repositories(),
+        repositories: work.repositories.len(),
         roles: &joint.roles.names(),
         left: left(ctx),
     };

@@ -59,7 +59,7 @@ pub(in crate::nodes) fn consider(
     }
     let names = names(work);
     let bounds = PlanBounds {
-        repositories: work.repositories(),
+        repositories: work.repositories.len(),
         roles: &joint.roles.names(),
         left: left(ctx),
     };

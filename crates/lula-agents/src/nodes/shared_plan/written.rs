@@ -29,7 +29,7 @@ pub(super) struct ProposedStep {
 
 /// The repositories as a plan names them; none where there is only one.
 pub(super) fn names(work: &CodingState) -> Vec<String> {
-    match work.repositories() {
+    match work.repositories.len() {
         1 => Vec::new(),
         count => (0..count).map(|repo| work.repository_name(repo)).collect(),
     }

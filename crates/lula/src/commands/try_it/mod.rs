@@ -208,9 +208,9 @@ fn finish(
     session: &CliSession,
 ) -> Result<Story, CommandFailure> {
     let run = &known.progress.run;
-    let repository = Path::new(&known.state.task.repository);
+    let repository = Path::new(known.state.task.repository(0));
     let question = consent::question(known, &local_principal()?);
-    let baseline = known.state.baseline.as_ref();
+    let baseline = known.state.baseline_of(0);
     let mut story = Story {
         sample: sample::ABOUT,
         repository: None,
@@ -236,7 +236,7 @@ fn finish(
     lula(&["resume", run.as_str()], repository, session)?;
     let known = runs::block_on(last(session))?;
     story.run = RunReport::of(&known);
-    if let Some(delivered) = &known.state.delivered
+    if let Some(delivered) = known.state.delivered_of(0)
         && let Some(branch) = &delivered.branch
     {
         let commit = git.run(repository, &["log", "-1", "--format=%h %B", branch])?;
