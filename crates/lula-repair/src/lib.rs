@@ -37,6 +37,7 @@ pub mod ground;
 mod locate;
 pub mod outcome;
 mod patches;
+mod renamed;
 pub mod report;
 pub mod results;
 mod search;

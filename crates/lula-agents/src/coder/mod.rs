@@ -99,6 +99,11 @@ fn done(way: RunNodeExit, by: &str, summary: String) -> NodeDeparture {
     })
 }
 
+/// Whether there is a coder for another try.
+pub(crate) fn is_left(work: &CodingState) -> bool {
+    !matches!(writer(work), Writer::Nobody(_))
+}
+
 /// Who writes next. Pure.
 fn writer(work: &CodingState) -> Writer<'_> {
     let searched = work.failures.iter().find(|failure| failure.by == REPAIRER);

@@ -8,13 +8,14 @@ use std::fmt::Write;
 
 use lula_graph::{NodeContext, NodeExit, NodeVisitFuture, VisitStop};
 
+use crate::coder;
 use crate::effects::RunEffect;
 use crate::graph::{CodingGraph, RunNodeExit};
 use crate::nodes::{repositories, second_look, tried, workspace};
 use crate::recovery::{AttemptFailure, AttemptFailureClass, AttemptRecovery, recover};
 use crate::test_selection::{self, SelectedTests};
 use crate::verdict::{GoalTests, RunVerdict, VerificationEvidence, judge, still_to_mend};
-use crate::work::{CodingState, RunStateEvent, TestBaseline};
+use crate::work::{CodingState, RetryPlan, RunStateEvent, TestBaseline};
 use lula_repair::trial::{excerpt, is_evidence};
 
 /// Longest evidence handed to the next attempt, beside its sentence.
@@ -66,8 +67,24 @@ fn goes_on(work: &CodingState, failure: &AttemptFailure, strikes: u32) -> bool {
     let mut failures = work.failures.clone();
     failures.push(failure.clone());
     let next = recover(&failures, work.task.max_loops, strikes);
+    let AttemptRecovery::Retry {
+        target,
+        another_mind,
+    } = next
+    else {
+        return false;
+    };
+    let mut then = work.clone();
+    then.apply(&RunStateEvent::Failed {
+        failure: failure.clone(),
+    });
+    let retry = RetryPlan {
+        target,
+        another_mind,
+    };
+    then.apply(&RunStateEvent::Retrying { retry });
     // Candidates have tried again already, each for itself.
-    work.contest.is_none() && matches!(next, AttemptRecovery::Retry { .. })
+    work.contest.is_none() && coder::is_left(&then)
 }
 
 /// A change that is not wrong, and leaves tests failing that were to pass: tried again while that makes
@@ -97,7 +114,8 @@ async fn nearest(
     ctx: &mut NodeContext<'_>,
 ) -> Result<Vec<String>, VisitStop> {
     // The last try is judged by all tests, unless it breaks one: what it leaves may still be of use.
-    let last = AttemptFailure::new(AttemptFailureClass::TestFail, "", &[], "");
+    let by = work.made.as_ref().map_or("", |(by, _)| by);
+    let last = AttemptFailure::new(AttemptFailureClass::TestFail, "", &[], by);
     let goal = if goes_on(work, &last, ctx.strikes()) {
         work.goal(0)
     } else {

@@ -107,7 +107,9 @@ fn report_of(
         let mut note = |reason: String| unable.reasons.push(format!("{}: {reason}", tests.line()));
         match opened {
             Ok((suite, report)) if !report.tests.is_empty() => {
-                return Ok(Ok((suite, tests.clone(), report)));
+                let mut tests = tests.clone();
+                tests.argv = suite.argv().unwrap_or(tests.argv);
+                return Ok(Ok((suite, tests, report)));
             }
             Ok(_) => note("no test ran".to_owned()),
             Err(SuiteError::EnvironmentBroken(found)) => {
@@ -140,6 +142,19 @@ fn lacking<'a>(test: &'a TestCase, project: &ProjectFolderFiles<'_>) -> Option<&
             || packages
                 .iter()
                 .any(|needle| line.contains(needle) && !line.contains(&format!("{needle} '.")))
+    })
+}
+
+/// Whether pytest took a test from a documentation text: it is then called by the module's full name and
+/// stands beside what it shows, so its file is code.
+fn is_doctest(file: &str, test: &str) -> bool {
+    let module = file.strip_suffix(".py").unwrap_or(file);
+    let module = module.strip_suffix("/__init__").unwrap_or(module);
+    let module: Vec<&str> = module.split('/').collect();
+    let name: Vec<&str> = test.split('.').collect();
+    (1..=module.len().min(name.len())).any(|parts| {
+        let end = &module[module.len() - parts..];
+        name.starts_with(end)
     })
 }
 
@@ -261,9 +276,12 @@ impl SearchBaseline {
     /// keeps tests beside what they test.
     pub(super) fn homes(&self) -> BTreeSet<String> {
         let named = |id: &str| {
-            let file = id.split_once("::").or_else(|| id.split_once(" > "))?.0;
+            let (file, test) = id.split_once("::").or_else(|| id.split_once(" > "))?;
             let language =
                 RepairLanguage::of(file).filter(|language| *language != RepairLanguage::Rust);
+            if is_doctest(file, test) {
+                return None;
+            }
             language
                 .is_some()
                 .then(|| match self.tests.folder.as_str() {
@@ -313,6 +331,30 @@ impl SearchBaseline {
                 } else {
                     Duration::ZERO
                 }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_documentation_text_is_no_test_file() {
+        for (file, test) in [
+            ("parse.py", "parse.parse"),
+            ("parse.py", "parse"),
+            ("src/cart/total.py", "cart.total.Cart.sum"),
+            ("src/cart/__init__.py", "cart"),
+        ] {
+            assert!(is_doctest(file, test), "{file} {test}");
+        }
+        for (file, test) in [
+            ("tests/test_cart.py", "test_total"),
+            ("tests/cart.py", "Cart::test_total"),
+            ("test/cart.test.js", "cart > counts"),
+        ] {
+            assert!(!is_doctest(file, test), "{file} {test}");
         }
     }
 }

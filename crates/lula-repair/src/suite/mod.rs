@@ -16,7 +16,7 @@ mod python;
 mod reporter;
 mod script;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 pub use process::WHOLE;
@@ -29,6 +29,7 @@ use crate::environment::{BrokenEnvironment, CodeOrigin};
 use crate::ground::{ForkSource, ForkSourceError, ProjectFork};
 use crate::locate::{LinesOfTest, TypesByVariable};
 use crate::patches::ByteRangeEdit;
+use crate::renamed::renamed;
 use crate::report::{TestCase, TestOutcome, TestReport};
 
 /// Why a suite gave no results.
@@ -126,7 +127,24 @@ impl RepairGoal {
         outcomes: impl Iterator<Item = (&'a str, TestOutcome)>,
         needed: Option<&[usize]>,
     ) -> CandidateVerdict {
-        let outcomes: HashMap<&str, TestOutcome> = outcomes.collect();
+        let mut outcomes: HashMap<&str, TestOutcome> = outcomes.collect();
+        let all_there = || {
+            self.passing
+                .iter()
+                .all(|id| outcomes.contains_key(id.as_str()))
+        };
+        if needed.is_none() && !all_there() {
+            let known = self.passing.iter().chain(&self.failing);
+            let known: HashSet<&str> = known.map(String::as_str).collect();
+            let gone = self.passing.iter().map(String::as_str);
+            let gone = gone.filter(|id| !outcomes.contains_key(id));
+            let new = outcomes.keys().copied().filter(|id| !known.contains(id));
+            let again: Vec<_> = renamed(gone, new)
+                .into_iter()
+                .filter_map(|(now, before)| Some((before, *outcomes.get(now)?)))
+                .collect();
+            outcomes.extend(again);
+        }
         let passed = |id: &String| outcomes.get(id.as_str()) == Some(&TestOutcome::Passed);
         // A file that could not be read is mended when its tests run and none of them fails.
         let readable = |id: &String| {
@@ -242,6 +260,11 @@ pub(crate) trait TestSuite: Send + Sync {
 
     /// What runs the tests, with its version and place.
     fn interpreter(&self) -> Option<String> {
+        None
+    }
+
+    /// The command as a developer would type it, where it is not the one that was detected.
+    fn argv(&self) -> Option<Vec<String>> {
         None
     }
 

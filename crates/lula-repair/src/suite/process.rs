@@ -22,6 +22,11 @@ use crate::results::{self, unnumbered};
 /// The name of the only test of a command that says nothing but its exit code.
 pub const WHOLE: &str = "the test command";
 
+/// How much slower tests are while their lines are watched.
+const TRACING: u32 = 6;
+/// How much longer than any candidate one may take that mends the failing tests, while all of them run.
+const WINNER: u32 = 4;
+
 /// A command that runs all tests.
 pub(crate) struct ProcessSuite {
     framework: TestFramework,
@@ -47,6 +52,8 @@ struct Seen {
     runs_edited_code: Option<bool>,
     /// What is left of a script after its checks of style, where those fail.
     instead: Option<Vec<String>>,
+    /// How long everything took.
+    took: Duration,
 }
 
 impl ProcessSuite {
@@ -417,8 +424,11 @@ impl TestSuite for ProcessSuite {
         fork: &mut dyn ProjectFork,
         deadline: Duration,
     ) -> Result<TestReport, SuiteError> {
-        let until = Instant::now() + deadline;
-        let report = match self.report(fork, &[], deadline) {
+        let begun = Instant::now();
+        let until = begun + deadline;
+        let report = self.report(fork, &[], deadline);
+        self.seen().took = begun.elapsed();
+        let report = match report {
             // npm runs the scripts of every package, and comes with node.
             Err(SuiteError::Ground(_)) if self.by_other_manager() => {
                 self.seen().instead = Some(vec!["npm".to_owned(), "test".to_owned()]);
@@ -471,12 +481,24 @@ impl TestSuite for ProcessSuite {
         ) {
             return None;
         }
-        let wishes = ReporterSettings {
+        let mut wishes = ReporterSettings {
             cover: true,
             ..ReporterSettings::default()
         };
+        // Where all would take too long, the tests beside those that fail are enough to compare with.
+        if self.seen().took * TRACING > deadline {
+            let file = |id: &str| id.split(" > ").next().unwrap_or(id).to_owned();
+            let files: BTreeSet<String> = report.failing().map(|test| file(&test.id)).collect();
+            let beside = report.tests.iter().map(|test| unnumbered(&test.id));
+            let beside = beside.filter(|id| files.contains(&file(id)));
+            wishes.only = beside.map(str::to_owned).collect();
+        }
         let failing: BTreeSet<&str> = report.failing().map(|test| unnumbered(&test.id)).collect();
-        let reported = self.start(fork, self.whole(), &wishes, deadline).ok()?;
+        // By itself the runner is not instrumented by what measures coverage around it.
+        let argv = self
+            .part(&[])
+            .map_or_else(|| self.whole(), |(argv, _)| argv);
+        let reported = self.start(fork, argv, &wishes, deadline).ok()?;
         let found: Vec<LinesOfTest> = reported
             .lines
             .iter()
@@ -522,6 +544,12 @@ impl TestSuite for ProcessSuite {
         let narrow = self.part(&goal.failing).is_some();
         let patience = goal.patience.max(Duration::from_secs(5));
         let outcome = |fork: &mut dyn ProjectFork, only: &[String], trial: &CandidateTrial| {
+            // One that mends what fails is worth waiting for, however busy the machine is.
+            let patience = if only.is_empty() && narrow {
+                patience * WINNER
+            } else {
+                patience
+            };
             match self.report(fork, only, goal.at_most(patience)) {
                 Ok(report) => Ok(goal.verdict(trial.index, &report.tests)),
                 Err(SuiteError::Ground(error)) => Err(error.into()),

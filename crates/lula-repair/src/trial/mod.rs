@@ -322,7 +322,15 @@ pub fn weigh(
         }
     }
     let suites = JudgingSuites::touched(ground, asked, &mut evidence)?;
-    let look = |fork: &mut dyn ProjectFork| suites.look(fork);
+    let known = evidence.before.results().cloned().unwrap_or_default();
+    let look = |fork: &mut dyn ProjectFork| {
+        suites.look(fork).map(|mut run| {
+            if let TestRunAttempt::Ran(results) = run.looked {
+                run.looked = TestRunAttempt::Ran(results.named_as(&known));
+            }
+            run
+        })
+    };
     let mut fork = ground.fork()?;
     for file in &touched {
         put_back(fork.as_mut(), file)?;

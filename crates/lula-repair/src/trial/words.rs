@@ -1,11 +1,12 @@
 //! What tests say, and what is known of a change: the words a verdict is made of.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 
 use crate::environment::{BrokenEnvironment, CodeOrigin};
 use crate::outcome::PatchedFile;
+use crate::renamed::renamed;
 
 /// What the tests of a project say.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -28,6 +29,37 @@ impl ProjectTestResults {
         [&self.passing, &self.failing, &self.flaky, &self.skipped]
             .into_iter()
             .any(|set| set.contains(id))
+    }
+
+    fn ids(&self) -> impl Iterator<Item = &str> {
+        [&self.passing, &self.failing, &self.flaky, &self.skipped]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+    }
+
+    /// The same with the names of an earlier run, where a test is called otherwise in each.
+    pub(super) fn named_as(self, before: &Self) -> Self {
+        let gone = before.ids().filter(|id| !self.knows(id));
+        let new = self.ids().filter(|id| !before.knows(id));
+        let pairs: HashMap<String, String> = renamed(gone, new)
+            .into_iter()
+            .map(|(now, before)| (now.to_owned(), before.to_owned()))
+            .collect();
+        if pairs.is_empty() {
+            return self;
+        }
+        let named = |ids: BTreeSet<String>| {
+            ids.into_iter()
+                .map(|id| pairs.get(&id).cloned().unwrap_or(id))
+                .collect()
+        };
+        Self {
+            passing: named(self.passing),
+            failing: named(self.failing),
+            flaky: named(self.flaky),
+            skipped: named(self.skipped),
+        }
     }
 
     /// How many tests there are.

@@ -26,6 +26,17 @@ pub(crate) struct SuiteCommandAttempt<'a> {
 }
 
 impl SuiteCommandAttempt<'_> {
+    /// The interpreter that the command starts.
+    fn python(&self) -> &str {
+        let first = self.command.split_whitespace().next().unwrap_or_default();
+        let name = first.rsplit('/').next().unwrap_or(first);
+        if name.starts_with("python") {
+            first
+        } else {
+            "python3"
+        }
+    }
+
     /// Says what is wrong, with what was run.
     pub(crate) fn failed(
         &self,

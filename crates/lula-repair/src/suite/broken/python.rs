@@ -163,7 +163,7 @@ pub(crate) fn broken(
             if names.len() == 1 { "is" } else { "are" }
         ),
     };
-    let remedy = remedy::python(project, &names);
+    let remedy = remedy::python(project, &names, attempt.python());
     Some(attempt.failed(what, names, Some(remedy)))
 }
 
@@ -186,5 +186,9 @@ pub(crate) fn shadowed(
         "the tests import {} from {}, which is not the code of this project: a change of it would not be tested",
         origin.name, origin.path
     );
-    Some(attempt.failed(what, Vec::new(), Some(remedy::python(project, &[]))))
+    Some(attempt.failed(
+        what,
+        Vec::new(),
+        Some(remedy::python(project, &[], attempt.python())),
+    ))
 }

@@ -20,8 +20,12 @@ const REQUIREMENTS: &[&str] = &[
     "requirements.txt",
 ];
 
-/// How a Python project is set up, with these names in it.
-pub(crate) fn python(project: &ProjectFolderFiles<'_>, names: &[String]) -> String {
+/// How a Python project is set up, with these names in it, for this interpreter.
+pub(crate) fn python(
+    project: &ProjectFolderFiles<'_>,
+    names: &[String],
+    interpreter: &str,
+) -> String {
     for (lock, command) in [
         ("uv.lock", "uv sync --all-extras --all-groups"),
         ("poetry.lock", "poetry install"),
@@ -69,7 +73,7 @@ pub(crate) fn python(project: &ProjectFolderFiles<'_>, names: &[String]) -> Stri
             parts = format!("{parts} {name}");
         }
     }
-    format!("python3 -m pip install{parts}")
+    format!("{interpreter} -m pip install{parts}")
 }
 
 /// The line that sets a key in a table of TOML.

@@ -14,6 +14,9 @@ use crate::suite::reporter::printed;
 pub(super) struct PythonInterpreter {
     /// What it is started by.
     pub(super) name: String,
+    /// What starts the same one outside, in the project's folder: the `PATH` inside begins with the
+    /// virtual environment, which a developer may not have activated.
+    pub(super) program: String,
     /// With its version and place.
     pub(super) about: String,
 }
@@ -59,9 +62,11 @@ impl PythonInterpreter {
                     "python3 -m venv .venv && . .venv/bin/activate",
                 )
             };
-            let install =
-                python_remedy(&ProjectFolderFiles::of(fork, folder), &[module.to_owned()]);
-            let install = install.replace("python3 ", ".venv/bin/python ");
+            let install = python_remedy(
+                &ProjectFolderFiles::of(fork, folder),
+                &[module.to_owned()],
+                ".venv/bin/python",
+            );
             return Err(wrong(attempt.failed(
                 what,
                 vec!["Python".to_owned()],
@@ -69,15 +74,17 @@ impl PythonInterpreter {
             )));
         };
         let about = format!("Python {version} at {executable}");
+        let program = own_program(name, executable, &fork.root(), folder);
         if *found != "True" {
+            let command = command.replacen(name, &program, 1);
             let attempt = SuiteCommandAttempt {
-                command,
+                command: &command,
                 folder,
                 interpreter: Some(&about),
                 output: &format!("{executable}: No module named {module}"),
             };
             let names = [module.to_owned()];
-            let remedy = python_remedy(&ProjectFolderFiles::of(fork, folder), &names);
+            let remedy = python_remedy(&ProjectFolderFiles::of(fork, folder), &names, &program);
             return Err(wrong(attempt.failed(
                 format!("{module} is not installed for {about}"),
                 names.to_vec(),
@@ -86,11 +93,47 @@ impl PythonInterpreter {
         }
         Ok(Self {
             name: name.to_owned(),
+            program,
             about,
         })
     }
 }
 
+/// What a developer types for an interpreter of the project's own, from the folder that tests run in.
+fn own_program(name: &str, executable: &str, root: &str, folder: &str) -> String {
+    let here = match folder {
+        "" => format!("{}/", root.trim_end_matches('/')),
+        folder => format!("{}/{folder}/", root.trim_end_matches('/')),
+    };
+    match executable.strip_prefix(&here) {
+        Some(below) if !name.contains('/') => below.to_owned(),
+        _ => name.to_owned(),
+    }
+}
+
 pub(super) fn wrong(broken: BrokenEnvironment) -> SuiteError {
     SuiteError::EnvironmentBroken(Box::new(broken))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_environment_in_the_checkout_is_named_as_one_types_it() {
+        let at = |executable, folder| own_program("python3", executable, "/r/shop", folder);
+        assert_eq!(at("/r/shop/.venv/bin/python3", ""), ".venv/bin/python3");
+        assert_eq!(
+            at("/r/shop/api/.venv/bin/python3", "api"),
+            ".venv/bin/python3"
+        );
+        assert_eq!(at("/usr/bin/python3", ""), "python3");
+        let given = own_program(
+            ".venv/bin/python",
+            "/r/shop/.venv/bin/python",
+            "/r/shop",
+            "",
+        );
+        assert_eq!(given, ".venv/bin/python");
+    }
 }

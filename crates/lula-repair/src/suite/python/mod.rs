@@ -100,15 +100,20 @@ impl PythonSuite {
             // A program called pytest brings its own interpreter.
             Err(_) if !starts_python => PythonInterpreter {
                 name: name.to_owned(),
+                program: first.to_owned(),
                 about: first.to_owned(),
             },
             found => found?,
         };
+        let mut argv = tests.argv.clone();
+        if let Some(first) = argv.first_mut().filter(|_| starts_python) {
+            *first = interpreter.program;
+        }
         Ok(Self {
             interpreter: interpreter.name,
             about: interpreter.about,
             framework,
-            argv: tests.argv.clone(),
+            argv,
             folder: tests.folder.clone(),
             files: if tests.only.is_empty() {
                 tests.files.clone()
@@ -255,5 +260,9 @@ impl TestSuite for PythonSuite {
 
     fn origins(&self) -> Vec<CodeOrigin> {
         lock(&self.seen).origins.clone()
+    }
+
+    fn argv(&self) -> Option<Vec<String>> {
+        Some(self.argv.clone())
     }
 }
