@@ -34,6 +34,7 @@ pub mod runner_client;
 pub mod runs;
 pub mod sandbox;
 pub mod secrets;
+pub mod standing;
 pub mod store;
 pub mod story;
 pub mod task;

@@ -13,6 +13,7 @@ use lula_repair::BrokenEnvironment;
 use lula_runner_api::DeliveredView;
 use serde::Serialize;
 
+use crate::standing::RunStanding;
 use crate::story::contest::ContestView;
 use crate::story::evidence::{self, BaselineView};
 use crate::text::{usd, visible};
@@ -49,6 +50,8 @@ impl RepositoryView {
 pub struct RunReport {
     /// The run.
     pub run: RunId,
+    #[serde(skip)]
+    standing: RunStanding,
     /// How it stands: `done`, or what it waits for.
     pub status: &'static str,
     /// The exit status of the command, as a word.
@@ -101,6 +104,11 @@ pub struct RunReport {
 }
 
 impl RunReport {
+    /// How it stands.
+    pub fn standing(&self) -> RunStanding {
+        self.standing
+    }
+
     /// What it came to, in a word.
     pub fn word(&self) -> &'static str {
         self.ending.unwrap_or(word(self.exit))
@@ -145,6 +153,11 @@ impl RunReport {
     /// The report of a run as it stands.
     pub fn of(run: &RunState<CodingState>) -> Self {
         let (work, progress) = (&*run.state, &run.progress);
+        let standing = match (&progress.ended, &progress.pending) {
+            (Some(ended), _) => RunStanding::ended(ended.exit),
+            (None, Some(_)) => RunStanding::Waiting,
+            (None, None) => RunStanding::Interrupted,
+        };
         let (status, exit, summary) = match (&progress.ended, &progress.pending) {
             (Some(ended), _) => ("done", ended.exit, ended.summary.clone()),
             (None, Some(pending)) => {
@@ -165,6 +178,7 @@ impl RunReport {
         let proposal = work.proposal.as_ref();
         Self {
             run: progress.run.clone(),
+            standing,
             status,
             exit,
             summary,
@@ -275,12 +289,5 @@ pub fn waiting_for(interrupt: &RunInterrupt) -> String {
 
 /// An exit status in a word.
 pub const fn word(exit: RunExit) -> &'static str {
-    match exit {
-        RunExit::Verified => "verified",
-        RunExit::Inconclusive => "unverified",
-        RunExit::Budget | RunExit::WaitingForApproval => "waiting",
-        RunExit::Failed | RunExit::Usage => "failed",
-        // Nothing was tried: something is missing here.
-        RunExit::Environment => "not possible",
-    }
+    RunStanding::ended(exit).word()
 }

@@ -15,7 +15,7 @@ use crate::runs::reader;
 use crate::workspaces;
 
 /// What was taken back.
-pub enum TakenBack {
+pub enum UndoOutcome {
     /// Files of the checkout are as before the run.
     Files {
         /// The workspace that brings the change back.
@@ -33,7 +33,7 @@ pub async fn undo(
     run: &RunId,
     store: Arc<dyn RunStore>,
     installation: &Installation,
-) -> Result<TakenBack, HostError> {
+) -> Result<UndoOutcome, HostError> {
     let known = reader(store)?.show(run, None).await?;
     let work = &known.state;
     let all = 0..work.repositories.len();
@@ -46,7 +46,7 @@ pub async fn undo(
     if let Some(id) = &first.workspace {
         let files = workspaces::store(installation)?.open(id)?.undo()?;
         labels::was_undone(run, installation)?;
-        return Ok(TakenBack::Files {
+        return Ok(UndoOutcome::Files {
             workspace: id.clone(),
             files: files.iter().map(ToString::to_string).collect(),
         });
@@ -57,5 +57,5 @@ pub async fn undo(
     let places = delivered
         .iter()
         .map(|(repository, _)| (*repository).to_owned());
-    Ok(TakenBack::Branches(places.zip(undone).collect()))
+    Ok(UndoOutcome::Branches(places.zip(undone).collect()))
 }

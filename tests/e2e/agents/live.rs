@@ -74,7 +74,7 @@ fn on_a_terminal_each_task_has_a_line_that_changes() {
     for (task, state) in [
         ("alpha", "runs sleep 0.3"),
         ("beta", "waits for alpha"),
-        ("alpha", "integrated"),
+        ("alpha", "merged"),
         ("beta", "runs sleep 0.3"),
     ] {
         let drawn = words.lines().any(|line| {

@@ -69,7 +69,7 @@ fn goes_on(work: &CodingState, failure: &AttemptFailure, strikes: u32) -> bool {
     let next = recover(&failures, work.task.max_loops, strikes);
     let AttemptRecovery::Retry {
         target,
-        another_mind,
+        another_model,
     } = next
     else {
         return false;
@@ -80,7 +80,7 @@ fn goes_on(work: &CodingState, failure: &AttemptFailure, strikes: u32) -> bool {
     });
     let retry = RetryPlan {
         target,
-        another_mind,
+        another_model,
     };
     then.apply(&RunStateEvent::Retrying { retry });
     // Candidates have tried again already, each for itself.

@@ -12,14 +12,14 @@ use crate::installation::Installation;
 use crate::runs::seal_key;
 
 /// The keys of the models a task names, and the one that seals logs.
-pub struct Keys {
+pub struct DriverKeys {
     pub(crate) models: Arc<dyn ModelPort>,
     /// Keeps the keys of the models out of the store.
     pub(crate) guard: SecretGuard,
     pub(crate) seal: SigningKey,
 }
 
-impl Keys {
+impl DriverKeys {
     /// Reads them as the configuration says.
     pub fn read(task: &RunTask, installation: &Installation) -> Result<Self, HostError> {
         let mut asked = task.models.clone();

@@ -32,7 +32,7 @@ use agent_pool::AgentPool;
 use mailbox::{AgentPoolMember, PlanChangeMailbox};
 use worker::RunBlocker;
 
-pub use keys::Keys;
+pub use keys::DriverKeys;
 pub use observer::{NoObserver, Observer};
 
 /// So often a step that cannot be done now is tried again before the run is put down.
@@ -125,7 +125,7 @@ impl Driver {
         let FencedDriver {
             runner,
             keys:
-                Keys {
+                DriverKeys {
                     models,
                     guard,
                     seal,

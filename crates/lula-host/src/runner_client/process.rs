@@ -14,7 +14,7 @@ use lula_runner_api::client::{RunnerAddress, RunnerChild, RunnerClient, RunnerCo
 use lula_sandbox::HostToolchains;
 
 use super::RunnerPortClient;
-use crate::drive::{Keys, fence};
+use crate::drive::{DriverKeys, fence};
 use crate::error::HostError;
 use crate::installation::Installation;
 
@@ -36,7 +36,7 @@ pub struct ConnectedRunner {
 /// A runner that answers, asked by a process that is locked out of the repositories.
 pub struct FencedDriver {
     pub(crate) runner: RunnerPortClient,
-    pub(crate) keys: Keys,
+    pub(crate) keys: DriverKeys,
     pub(crate) fence: DriverFence,
     /// What keeps the lock from holding, where this kernel has none.
     pub(crate) shortfall: Option<&'static str>,
@@ -110,7 +110,7 @@ impl ConnectedRunner {
     /// good. Refused where there is a second thread: it would not hold for that one.
     pub fn lock_in(
         self,
-        keys: Keys,
+        keys: DriverKeys,
         installation: &Installation,
     ) -> Result<FencedDriver, HostError> {
         let (fence, shortfall) = fence::lock(&self.repositories, installation)?;

@@ -11,6 +11,7 @@ use lula_protocol::BudgetDimension;
 use super::timeline::{TraceSpan, TraceVisit};
 use super::{Trace, spoken};
 use crate::record::spoken_time;
+use crate::standing::StandingTone;
 use crate::story::facts::{TestTally, first_look, size, spend};
 use crate::text::{usd, visible};
 
@@ -59,7 +60,7 @@ pub(super) fn page(trace: &Trace) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <title>{} · {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n",
-        text(trace.standing()),
+        text(trace.standing().word()),
         text(&run)
     );
     head(&mut out, trace, &run);
@@ -83,10 +84,10 @@ pub(super) fn page(trace: &Trace) -> String {
 
 fn head(out: &mut String, trace: &Trace, run: &str) {
     let standing = trace.standing();
-    let tone = match standing {
-        "verified" => "good",
-        "failed" | "not possible" => "bad",
-        _ => "warn",
+    let tone = match standing.tone() {
+        StandingTone::Good => "good",
+        StandingTone::Bad => "bad",
+        StandingTone::Active | StandingTone::Open => "warn",
     };
     let work = &trace.known.state;
     let _ = write!(
@@ -94,7 +95,7 @@ fn head(out: &mut String, trace: &Trace, run: &str) {
         "<header>\n<div class=\"top\"><span class=\"pill {tone}\">{}</span>\
          <span class=\"mono\">{}</span><span>{}</span></div>\n<h1>{}</h1>\n\
          <p class=\"summary\">{}</p>\n<dl class=\"facts\">\n",
-        text(standing),
+        text(standing.word()),
         text(run),
         spoken_time(trace.timeline.start_ms),
         text(&work.task.text),

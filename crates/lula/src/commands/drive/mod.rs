@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lula_agents::RunTask;
-use lula_host::drive::{DriveResult, Driver, Keys};
+use lula_host::drive::{DriveResult, Driver, DriverKeys};
 use lula_host::runner_client::RunnerProcess;
 use lula_protocol::{RunExit, RunId};
 
@@ -50,7 +50,7 @@ impl<'a> DriveContext<'a> {
         answers: ApprovalSource,
         session: &'a CliSession,
     ) -> Result<Self, CommandFailure> {
-        let keys = Keys::read(task, &session.host)?;
+        let keys = DriverKeys::read(task, &session.host)?;
         let runner = RunnerProcess::for_task(task, answers == ApprovalSource::Yes);
         let fenced = runner
             .start(&session.host)
