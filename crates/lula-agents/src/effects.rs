@@ -203,7 +203,7 @@ pub enum RunEffect {
     /// Put the changes of the run into their repositories: into all of them, or into none.
     Deliver {
         /// The change of each repository that has one.
-        parts: Vec<RepositoryDelivery>,
+        parts: Vec<RepositoryChangeDelivery>,
         /// Whether the run has several repositories.
         several: bool,
     },
@@ -219,7 +219,7 @@ pub enum RunEffect {
 /// The change of one repository on its way into it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RepositoryDelivery {
+pub struct RepositoryChangeDelivery {
     /// Which: a number in the list of the run's repositories.
     pub repo: usize,
     /// What, and how.

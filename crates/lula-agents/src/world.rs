@@ -14,7 +14,7 @@ use lula_runner_api::{CommittedAgentChangeView, DeliverChanges, TestRunRequest, 
 use serde::Serialize;
 
 use crate::agent_pool::{AgentPoolEvent, AgentPoolPort, NoAgentPool};
-use crate::effects::{RepositoryDelivery, RunEffect};
+use crate::effects::{RepositoryChangeDelivery, RunEffect};
 use crate::model_port::{ModelCallError, ModelPort};
 use crate::runner_port::{
     self, AgentWorkspace, EffectIdentity, MergeOutcome, Reply, RunnerPort, RunnerPortError,
@@ -236,7 +236,7 @@ impl RunWorld {
     async fn deliver(
         &self,
         identity: &EffectIdentity,
-        parts: Vec<RepositoryDelivery>,
+        parts: Vec<RepositoryChangeDelivery>,
         several: bool,
     ) -> Result<EffectOutput, EffectTrouble> {
         let deliveries = parts.into_iter().map(|part| part.delivery).collect();

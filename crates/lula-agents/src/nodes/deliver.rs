@@ -8,7 +8,7 @@ use lula_protocol::interrupt::ApprovalRule;
 use lula_runner_api::{ChangeDelivery, DeliveredView};
 
 use super::{repositories, tried, workspace};
-use crate::effects::{RepositoryDelivery, RunEffect};
+use crate::effects::{RepositoryChangeDelivery, RunEffect};
 use crate::guidelines::broken;
 use crate::task::DeliverMode;
 use crate::verdict::RunVerdict;
@@ -23,7 +23,7 @@ pub(super) async fn deliver(
         return Ok(Vec::new());
     };
     let first = first_delivery(work, proposal, ctx).await?;
-    let effect = all_deliveries(work, first);
+    let effect = all_deliveries(work, &first);
     let request = match ask(work, &effect, ctx).await? {
         ConsentAnswer::Given(request) => request,
         ConsentAnswer::Refused(why) => return Ok(halted(why)),
@@ -116,11 +116,11 @@ async fn first_delivery(
 }
 
 /// How the changes of all repositories are delivered, given how the first one's is.
-fn all_deliveries(work: &CodingState, own: ChangeDelivery) -> RunEffect {
+fn all_deliveries(work: &CodingState, own: &ChangeDelivery) -> RunEffect {
     let several = work.repositories.len() > 1;
     let mut parts = Vec::new();
     if !several || work.joint.as_ref().is_some_and(|joint| joint.changed(0)) {
-        parts.push(RepositoryDelivery {
+        parts.push(RepositoryChangeDelivery {
             repo: 0,
             delivery: own.clone(),
         });
@@ -130,7 +130,7 @@ fn all_deliveries(work: &CodingState, own: ChangeDelivery) -> RunEffect {
         let Some(taken) = taken.filter(|taken| !taken.files.is_empty()) else {
             continue;
         };
-        parts.push(RepositoryDelivery {
+        parts.push(RepositoryChangeDelivery {
             repo,
             delivery: ChangeDelivery {
                 workspace,

@@ -130,6 +130,9 @@ pub(crate) fn router(work: &CodingState) -> NodeDeparture {
     NodeExit::by(way).with(RunStateEvent::Routed { lane })
 }
 
+/// Whether the run may go on: by the task's loop limit, the strikes of the loop guard, and what the
+/// class of the last failure allows. Rules about acts are asked where an act is ordered, by the
+/// runner; a budget that is spent suspends the run at its next effect instead of ending it here.
 pub(crate) fn policy_gate(work: &CodingState, strikes: u32) -> NodeDeparture {
     let handled = usize::try_from(work.loops).unwrap_or(usize::MAX);
     if work.failures.len() <= handled {

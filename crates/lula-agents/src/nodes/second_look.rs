@@ -4,7 +4,7 @@
 
 use lula_graph::{NodeContext, VisitStop};
 
-use super::verifier::weigh;
+use super::verifier::verify;
 use crate::coder::conversation::CoderConversation;
 use crate::effects::RunEffect;
 use crate::guidelines::{RatingPhase, StepRating, confidence, features, judge, rate};
@@ -81,7 +81,7 @@ async fn again(
     effect: &RunEffect,
     ctx: &mut NodeContext<'_>,
 ) -> Result<(), VisitStop> {
-    let (evidence, verdict) = weigh(effect, &looked.now, ctx).await?;
+    let (evidence, verdict) = verify(effect, &looked.now, ctx).await?;
     let verdict = match verdict {
         RunVerdict::Pass { .. } => None,
         other => Some(RunVerdict::Inconclusive {

@@ -39,7 +39,7 @@ pub(crate) async fn visit(
         accept: work.acceptance(0),
         tests_ms: work.task.tests_ms,
     };
-    let (evidence, verdict) = weigh(&effect, work, ctx).await?;
+    let (evidence, verdict) = verify(&effect, work, ctx).await?;
     let judged = RunStateEvent::Judged {
         evidence: Box::new(evidence.clone()),
         verdict,
@@ -141,7 +141,7 @@ async fn nearest(
 }
 
 /// Collects evidence and judges it.
-pub(super) async fn weigh(
+pub(super) async fn verify(
     effect: &RunEffect,
     work: &CodingState,
     ctx: &mut NodeContext<'_>,

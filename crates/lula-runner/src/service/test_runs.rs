@@ -86,7 +86,7 @@ impl RunnerService {
                 first,
                 accept,
                 tests_ms,
-            } => trial::weigh(
+            } => trial::verify(
                 &ground,
                 &VerificationRequest {
                     change: &change,
