@@ -206,14 +206,14 @@ fn accounted(
     let branch = state.bench.branch(run);
     let kept = branch.agent_commits().unwrap();
     assert_eq!(kept.len(), state.bench.products.len(), "all of it is kept");
-    let mut merges = 0;
+    let mut total = 0;
     for (id, told) in told {
         let of_it = || state.bench.products.iter().filter(|one| one.step == *id);
         let count = |merged| of_it().filter(|one| one.merged == merged).count();
         assert_eq!(count(Some(true)), told.merged, "{id}");
         assert_eq!(count(Some(false)), told.conflicts, "{id}");
         assert!(count(None) <= told.failed, "{id} was left out unsaid");
-        merges += told.merged;
+        total += told.merged;
     }
     for product in &state.bench.products {
         let there = branch.contains(&product.commit).unwrap();
@@ -241,7 +241,7 @@ fn accounted(
             &format!("{}..{}", branch.base(), branch.commit().unwrap()),
         ],
     );
-    assert_eq!(counted.trim(), merges.to_string(), "each was merged once");
+    assert_eq!(counted.trim(), total.to_string(), "each was merged once");
     for entry in joint.dag.steps.values() {
         if let StepStatus::Merged {
             commit: Some(commit),

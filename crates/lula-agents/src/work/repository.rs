@@ -180,7 +180,7 @@ impl RepositoryEvent {
     }
 
     /// Changes what is known of the repositories.
-    pub(super) fn apply(&self, repositories: &mut Vec<RepositoryState>) {
+    pub(super) fn apply(&self, repositories: &mut [RepositoryState]) {
         let mut change = |repo: usize, change: &dyn Fn(&mut RepositoryState)| {
             if let Some(repository) = repositories.get_mut(repo) {
                 change(repository);

@@ -51,20 +51,20 @@ fn killed_at_any_moment_nothing_committed_is_lost_and_nothing_merged_twice() {
                 scene.sh(&format!(
                     "sed -i '{at}s/.*/round {round} by {number}/' {path}"
                 ));
-                let call = scene.agent_commit(&name, &format!("t{round}-{number}"));
+                let request = scene.agent_commit(&name, &format!("t{round}-{number}"));
                 let made = send(scene, which == 1, &mut dice, &mut cut_off, |scene| {
-                    scene.wait(scene.client().commit_agent_change(&call))
+                    scene.wait(scene.client().commit_agent_change(&request))
                 });
-                products.push((call.order.step, made.commit));
+                products.push((request.order.step, made.commit));
             }
             for (step, commit) in products {
-                let call = scene.merge_of(&name, &step, &commit, None);
+                let request = scene.merge_of(&name, &step, &commit, None);
                 let done = send(scene, which == 1, &mut dice, &mut cut_off, |scene| {
-                    scene.wait(scene.client().merge(&call))
+                    scene.wait(scene.client().merge(&request))
                 });
                 came[which].push(matches!(done, MergeAgentChangeResult::Merged { .. }));
                 // The same again, whichever process asks.
-                assert_eq!(scene.wait(scene.client().merge(&call)).unwrap(), done);
+                assert_eq!(scene.wait(scene.client().merge(&request)).unwrap(), done);
             }
         }
         assert_eq!(came[0], came[1], "round {round}");
