@@ -11,6 +11,7 @@ use std::time::Duration;
 use lula_agents::CodingState;
 use lula_graph::RunState;
 use lula_protocol::RunId;
+use lula_protocol::units::rough_duration;
 use lula_store::RunStore;
 use serde::Serialize;
 
@@ -20,7 +21,6 @@ use crate::runs::reader;
 use crate::standing::RunStanding;
 use crate::story::StoryEvent;
 use crate::story::follow::RunLogFollower;
-use crate::text::human;
 
 pub use lanes::TraceLane;
 pub use timeline::{RunTimeline, TraceSpan, TraceVisit};
@@ -107,5 +107,5 @@ impl Trace {
 }
 
 fn spoken(ms: u64) -> String {
-    human(Duration::from_millis(ms))
+    rough_duration(Duration::from_millis(ms))
 }

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use lula_agents::lessons::LessonRecord;
 use lula_host::history::{History, lessons};
-use lula_host::record::spoken_time;
 use lula_host::repository::{around, find_git};
 use lula_host::{runs, store};
+use lula_protocol::calendar::utc_text;
 use lula_protocol::{Code, RunExit};
 use lula_store::SecretGuard;
 use serde_json::{Value, json};
@@ -149,7 +149,7 @@ fn show(record: &LessonRecord, session: &CliSession) -> Result<RunExit, CommandF
             uplift(record)
         ),
     );
-    row("expires", spoken_time(lesson.expires_ms));
+    row("expires", utc_text(lesson.expires_ms));
     row("state", record.retired.unwrap_or("in use").to_owned());
     screen.line(table.render(0).trim_end())?;
     Ok(RunExit::Verified)

@@ -3,8 +3,8 @@
 
 use lula_config::variables::RUNNER_KEY;
 use lula_host::approvals::sign;
-use lula_host::record::spoken_time;
 use lula_host::runs::block_on;
+use lula_protocol::calendar::utc_text;
 use lula_protocol::{ApprovalDecision, ApprovalId, Code, RunExit};
 use lula_runner_api::ApprovalView;
 use lula_runner_api::client::{RunnerAddress, RunnerClient, RunnerClientError};
@@ -78,7 +78,7 @@ fn show(view: &ApprovalView, session: &CliSession) -> Result<(), CommandFailure>
     row("why", visible(&view.challenge.reason));
     row("asked by", view.requester.to_string());
     row("digest", view.challenge.digest.to_string());
-    row("expires", spoken_time(view.challenge.expires_ms));
+    row("expires", utc_text(view.challenge.expires_ms));
     row(
         "standing",
         format!("{}, {} of {}", view.standing, view.approvals, view.needed),

@@ -1,15 +1,17 @@
 //! `lula workspaces`: what waits, what was decided, and what it takes.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
+use lula_host::record::now_ms;
 use lula_protocol::RunExit;
+use lula_protocol::units::distance;
 use lula_workspace::{WorkspaceRecord, WorkspaceStatus};
 use serde::Serialize;
 
 use super::store;
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
-use crate::term::{DIM, STRONG, TextTable, bytes, paint, visible};
+use crate::term::{DIM, STRONG, TextTable, paint, rough_size, visible};
 
 #[derive(Serialize)]
 struct Row<'a> {
@@ -54,7 +56,7 @@ pub(crate) fn run(session: &CliSession) -> Result<RunExit, CommandFailure> {
             state,
             age,
             changes,
-            bytes(record.bytes),
+            rough_size(record.bytes),
             what,
         ]);
     }
@@ -76,15 +78,5 @@ fn row(record: &WorkspaceRecord) -> Row<'_> {
 }
 
 fn age(opened_ms: u64) -> String {
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
-        .as_secs();
-    let seconds = now.saturating_sub(opened_ms / 1000);
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3600 => format!("{} min", seconds / 60),
-        3600..86400 => format!("{} h", seconds / 3600),
-        _ => format!("{} d", seconds / 86400),
-    }
+    distance(Duration::from_millis(now_ms().saturating_sub(opened_ms)))
 }

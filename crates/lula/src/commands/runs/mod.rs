@@ -4,10 +4,13 @@ mod questions;
 mod show;
 mod undo;
 
+use std::time::Duration;
+
 use lula_host::history::listing;
 use lula_host::record::now_ms;
 use lula_host::standing::{RunStanding, StandingTone};
 use lula_host::{runs, store};
+use lula_protocol::units::distance;
 use lula_protocol::{ApprovalId, RunExit, RunId};
 use lula_store::SecretGuard;
 
@@ -60,13 +63,7 @@ fn style(standing: RunStanding) -> anstyle::Style {
 
 /// How long ago, roughly.
 fn age(ms: u64) -> String {
-    let seconds = now_ms().saturating_sub(ms) / 1000;
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3600 => format!("{} min", seconds / 60),
-        3600..86_400 => format!("{} h", seconds / 3600),
-        _ => format!("{} d", seconds / 86_400),
-    }
+    distance(Duration::from_millis(now_ms().saturating_sub(ms)))
 }
 
 /// The run that a word means, where it may also mean something else: by its id, by the end of it
