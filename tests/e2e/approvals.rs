@@ -24,7 +24,7 @@ fn now() -> u64 {
     u64::try_from(since.unwrap().as_millis()).unwrap()
 }
 
-/// What the hands do when a rule asks.
+/// What the runner does when a rule asks.
 fn asked(terms: &ApprovalTerms) -> Asked {
     let world = LulaEnv::new();
     let state = world.home().join(".local/state/lula");

@@ -137,10 +137,10 @@ fn steady() -> ModelScript {
     }
 }
 
-/// Kills a run's brain, its runner, or both at random moments, goes on with it, and compares the end
+/// Kills a run's driver, its runner, or both at random moments, goes on with it, and compares the end
 /// with one that lived. So many kills in the suite; `LULA_RUN_KILLS` makes it more.
 #[test]
-fn wherever_brain_and_runner_are_killed_a_run_ends_the_same() {
+fn wherever_driver_and_runner_are_killed_a_run_ends_the_same() {
     let kills = std::env::var("LULA_RUN_KILLS").ok();
     let kills: u64 = kills.map_or(6, |text| text.parse().unwrap());
     let server = MockModelServer::start(steady()).unwrap();
@@ -178,12 +178,12 @@ fn wherever_brain_and_runner_are_killed_a_run_ends_the_same() {
 fn a_runner_that_is_killed_in_mid_run_is_replaced_and_the_run_goes_on() {
     let world = LulaEnv::new();
     Repo::buggy(&world);
-    let mut brain = begin(&world, &["run", "--task", FIX]);
+    let mut driver = begin(&world, &["run", "--task", FIX]);
     let works = || runners_of(&world).len() == 1;
     let checkouts = world.home().join(".local/state/lula/checkouts");
     wait_until("a runner at work", || works() && checkouts.exists());
     let struck = runners_of(&world).into_iter().filter(|pid| strike(*pid));
     assert_eq!(struck.count(), 1, "there was a runner to kill");
-    assert!(brain.wait().unwrap().success());
+    assert!(driver.wait().unwrap().success());
     assert_eq!(Repo::of(&world).branches().len(), 1);
 }

@@ -1,15 +1,18 @@
-//! Everything a run can have done, as it is written into orders, and the one table of acts.
+//! Everything a run can have done, and the one table of acts.
 //!
 //! To add an act:
 //!
 //! 1. here: a variant of [`RunEffect`], a row of the table below, the row's name in `RunEffect::act`, and the
 //!    variant's workspace in `workspace_in`, which the compiler asks for;
 //! 2. in `world.rs`: how it is done;
-//! 3. only where its result is shown as no other is: a [`Showing`] here, and the words for it in
-//!    `runs/story/acts.rs` of the driver.
+//! 3. only where its result is shown as no other is: a [`ResultDisplay`] here, and the words for it in
+//!    `lula-host/src/story/acts.rs`.
 //!
-//! Everything else goes by the row: what an act is called in the log, what may be done again after a
-//! crash, what a person hears while it goes on, its colour in a trace, and how its line is told.
+//! Everything else goes by the row: what an act is called, what may be done again after a crash, what
+//! a person hears while it goes on, its colour in a trace, and how its line is told. What the runner
+//! is asked for stands in effects as the runner's API has it; how logs spell it is in [`log_form`].
+
+mod log_form;
 
 use lula_graph::EffectRequest;
 use lula_models::normal::ModelRequest;
@@ -17,16 +20,17 @@ use lula_protocol::EffectClass::{Cas, Read};
 use lula_protocol::{
     BudgetAmounts, BudgetDimension, EffectClass, EffectId, RunId, ToolAction, WorkspaceId,
 };
+use lula_runner_api::{
+    ChangeDelivery, CommitAgentChange, FillWorkspaceFromBranch, MergeAgentChange,
+    OpenWorkspaceOnBranch,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::acts::Tone::{Look, Test, Think, Write};
 use crate::acts::row;
 use crate::plan::StepId;
-use crate::runner_port::{
-    CommitChangeRequest, DeliverRequest, DeliverRequestPart, IntegrationBranchRef, LineWorkspace,
-    MergeOrder, Reply,
-};
+use crate::runner_port::Reply;
 use crate::survey::SurveyQuery;
 use crate::task::RunTask;
 use crate::team::PROPOSE;
@@ -38,7 +42,7 @@ pub use lula_repair::trial::RepairSearchResult;
 
 /// One thing to be done.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "deed", rename_all = "snake_case", deny_unknown_fields)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum RunEffect {
     /// Open the run's workspace.
     Open {
@@ -79,7 +83,7 @@ pub enum RunEffect {
         workspace: WorkspaceId,
     },
     /// Run the tests in a fork.
-    Examine {
+    RunTests {
         /// The workspace that is forked.
         workspace: WorkspaceId,
         /// With this command, where one was given.
@@ -94,7 +98,7 @@ pub enum RunEffect {
         tests_ms: u64,
     },
     /// Search for a patch in forks.
-    Repair {
+    Search {
         /// The workspace that is forked.
         workspace: WorkspaceId,
         /// With this test command, where one was given.
@@ -106,19 +110,19 @@ pub enum RunEffect {
         search_ms: u64,
     },
     /// Take the change.
-    Change {
+    TakeChange {
         /// Of this workspace.
         workspace: WorkspaceId,
     },
     /// Find the tests nearest to the change.
-    Pick {
+    SelectTests {
         /// The workspace that holds the change.
         workspace: WorkspaceId,
         /// The change as it was taken from the workspace.
         change: Box<TestSelectionChange>,
     },
-    /// Collect evidence about the change.
-    Weigh {
+    /// Collect evidence about the change: the tests with it and without it.
+    Verify {
         /// The workspace that holds the change.
         workspace: WorkspaceId,
         /// With this test command, where one was given.
@@ -138,17 +142,17 @@ pub enum RunEffect {
     },
     /// Ask a model.
     Ask {
-        /// By this name.
-        mind: String,
+        /// The model, by its full name.
+        model: String,
         /// This.
         request: Box<ModelRequest>,
         /// It may cost no more than this.
         at_most: BudgetAmounts,
     },
     /// Open a workspace over what the agents of a run did so far.
-    OpenOver {
+    OpenOnBranch {
         /// Which, and how.
-        wanted: LineWorkspace,
+        order: OpenWorkspaceOnBranch,
     },
     /// Begin the run of an agent.
     Begin {
@@ -172,7 +176,7 @@ pub enum RunEffect {
     /// Say what an agent wants changed in the plan it is part of.
     Propose {
         /// What it works on.
-        job: StepId,
+        step: StepId,
         /// In its words.
         arguments: Value,
     },
@@ -181,72 +185,76 @@ pub enum RunEffect {
         /// Each.
         answers: Vec<(EffectId, Reply)>,
     },
-    /// Keep what an agent did as a commit.
-    Harvest {
+    /// Make a commit of what an agent changed.
+    Commit {
         /// What.
-        order: CommitChangeRequest,
+        order: CommitAgentChange,
     },
-    /// Bring such a commit into the line.
-    Join {
+    /// Merge such a commit into the integration branch.
+    Merge {
         /// Which.
-        order: Box<MergeOrder>,
+        order: Box<MergeAgentChange>,
     },
-    /// Take everything that is integrated to where it is judged as a whole.
-    Lay {
-        /// The line that holds what is integrated.
-        line: IntegrationBranchRef,
-        /// The workspace that gets all of it.
-        workspace: WorkspaceId,
+    /// Fill a workspace from the integration branch, to be judged as a whole.
+    Fill {
+        /// From where, and which.
+        order: FillWorkspaceFromBranch,
     },
-    /// Put the change into the repository.
+    /// Put the changes of the run into their repositories: into all of them, or into none.
     Deliver {
-        /// How.
-        order: DeliverRequest,
+        /// The change of each repository that has one.
+        parts: Vec<RepositoryChangeDelivery>,
+        /// Whether the run has several repositories.
+        several: bool,
     },
-    /// Put the changes of several repositories into all of them, or into none.
-    DeliverAll {
-        /// What, and how.
-        parts: Vec<DeliverRequestPart>,
-    },
-    /// The same in the workspace of another repository of the run.
-    Elsewhere {
+    /// The same in the workspace of another repository than the first.
+    InRepository {
         /// Which: a number in the list of the run's repositories.
-        site: usize,
+        repo: usize,
         /// What.
-        act: Box<RunEffect>,
+        effect: Box<RunEffect>,
     },
 }
 
-/// The workspace that a deed is about, to look at or to change.
+/// The change of one repository on its way into it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RepositoryChangeDelivery {
+    /// Which: a number in the list of the run's repositories.
+    pub repo: usize,
+    /// What, and how.
+    pub delivery: ChangeDelivery,
+}
+
+/// The workspace that an effect is about, to look at or to change.
 macro_rules! workspace_in {
-    ($deed:expr) => {
-        match $deed {
-            // What agents do is in workspaces of their own.
+    ($effect:expr) => {
+        match $effect {
+            // What agents do is in workspaces of their own, and each delivery names its own.
             RunEffect::Open { .. }
             | RunEffect::Ask { .. }
-            | RunEffect::OpenOver { .. }
+            | RunEffect::OpenOnBranch { .. }
             | RunEffect::Begin { .. }
             | RunEffect::Await { .. }
             | RunEffect::Dismiss { .. }
             | RunEffect::Propose { .. }
             | RunEffect::Answer { .. }
-            | RunEffect::Harvest { .. }
-            | RunEffect::Join { .. }
-            | RunEffect::DeliverAll { .. }
-            | RunEffect::Elsewhere { .. } => None,
+            | RunEffect::Commit { .. }
+            | RunEffect::Merge { .. }
+            | RunEffect::Deliver { .. }
+            | RunEffect::InRepository { .. } => None,
             RunEffect::Fence { workspace, .. }
             | RunEffect::Survey { workspace, .. }
             | RunEffect::Fetch { workspace, .. }
             | RunEffect::Act { workspace, .. }
             | RunEffect::Reset { workspace }
-            | RunEffect::Lay { workspace, .. }
-            | RunEffect::Examine { workspace, .. }
-            | RunEffect::Repair { workspace, .. }
-            | RunEffect::Change { workspace }
-            | RunEffect::Pick { workspace, .. }
-            | RunEffect::Weigh { workspace, .. }
-            | RunEffect::Deliver {
-                order: DeliverRequest { workspace, .. },
+            | RunEffect::RunTests { workspace, .. }
+            | RunEffect::Search { workspace, .. }
+            | RunEffect::TakeChange { workspace }
+            | RunEffect::SelectTests { workspace, .. }
+            | RunEffect::Verify { workspace, .. }
+            | RunEffect::Fill {
+                order: FillWorkspaceFromBranch { workspace, .. },
             } => Some(workspace),
         }
     };
@@ -262,27 +270,27 @@ impl RunEffect {
             Self::Fetch { .. } => &FETCH,
             Self::Act { action, .. } => tool(action),
             Self::Reset { .. } => &RESET,
-            Self::Examine { .. } => &RUN_TESTS,
-            Self::Repair { .. } => &SEARCH_PATCH,
-            Self::Change { .. } => &TAKE_CHANGE,
-            Self::Pick { .. } => &PICK_TESTS,
-            Self::Weigh { .. } => &WEIGH,
+            Self::RunTests { .. } => &RUN_TESTS,
+            Self::Search { .. } => &SEARCH_PATCH,
+            Self::TakeChange { .. } => &TAKE_CHANGE,
+            Self::SelectTests { .. } => &PICK_TESTS,
+            Self::Verify { .. } => &VERIFY,
             Self::Ask { .. } => &ASK,
-            Self::OpenOver { .. } => &OPEN_OVER,
+            Self::OpenOnBranch { .. } => &OPEN_ON_BRANCH,
             Self::Begin { .. } => &BEGIN_AGENT,
             Self::Await { .. } => &AWAIT_AGENT,
             Self::Dismiss { .. } => &DISMISS_AGENTS,
             Self::Propose { .. } => &PROPOSAL,
             Self::Answer { .. } => &ANSWER_AGENTS,
-            Self::Harvest { .. } => &PRODUCE,
-            Self::Join { .. } => &INTEGRATE,
-            Self::Lay { .. } => &GATHER,
-            Self::Deliver { .. } | Self::DeliverAll { .. } => &DELIVER,
-            Self::Elsewhere { act, .. } => act.act(),
+            Self::Commit { .. } => &COMMIT,
+            Self::Merge { .. } => &MERGE,
+            Self::Fill { .. } => &FILL,
+            Self::Deliver { .. } => &DELIVER,
+            Self::InRepository { effect, .. } => effect.act(),
         }
     }
 
-    /// What it is called in the log.
+    /// What it is called.
     pub fn name(&self) -> &'static str {
         self.act().name
     }
@@ -291,7 +299,7 @@ impl RunEffect {
     pub fn class(&self) -> EffectClass {
         match self {
             Self::Act { action, .. } if !action.mutates() => EffectClass::Read,
-            Self::Elsewhere { act, .. } => act.class(),
+            Self::InRepository { effect, .. } => effect.class(),
             _ => self.act().class,
         }
     }
@@ -305,7 +313,7 @@ impl RunEffect {
     /// What it is about, in a word or two.
     fn about(&self) -> String {
         match self {
-            Self::Ask { mind, .. } => mind.clone(),
+            Self::Ask { model, .. } => model.clone(),
             Self::Act { action, .. } => match action {
                 ToolAction::ReadFile(read) => read.path.clone(),
                 ToolAction::Search(search) => search.pattern.clone(),
@@ -313,11 +321,17 @@ impl RunEffect {
                 ToolAction::Exec(exec) => exec.argv.last().cloned().unwrap_or_default(),
                 _ => String::new(),
             },
-            Self::Deliver { order } => order.branch.clone(),
-            Self::DeliverAll { parts } => format!("to {} repositories", parts.len()),
+            Self::Deliver {
+                parts,
+                several: false,
+            } => parts
+                .first()
+                .map(|part| part.delivery.branch.clone())
+                .unwrap_or_default(),
+            Self::Deliver { parts, .. } => format!("to {} repositories", parts.len()),
             Self::Await { agents } => agents.len().to_string(),
-            Self::Join { order } => order.job.to_string(),
-            Self::Elsewhere { act, .. } => act.about(),
+            Self::Merge { order } => order.step.clone(),
+            Self::InRepository { effect, .. } => effect.about(),
             _ => String::new(),
         }
     }
@@ -334,9 +348,19 @@ impl RunEffect {
         }
     }
 
+    /// What a log holds of it.
+    pub(crate) const fn logged(&self) -> log_form::Logged<'_> {
+        log_form::Logged(self)
+    }
+
+    /// Reads what a log holds of an effect.
+    pub(crate) fn from_log(request: Value) -> Result<Self, serde_json::Error> {
+        log_form::read(request)
+    }
+
     /// As an effect of the graph.
-    pub fn effect(&self) -> EffectRequest {
-        let effect = EffectRequest::new(self.class(), self.name(), self);
+    pub fn request(&self) -> EffectRequest {
+        let effect = EffectRequest::new(self.class(), self.act().logged, &self.logged());
         match self {
             Self::Act { .. } if self.class() == EffectClass::Tree => {
                 effect.reserving(BudgetAmounts::none().with(BudgetDimension::ToolCalls, 1))
@@ -348,7 +372,7 @@ impl RunEffect {
 
 /// How the result of an act is told in one line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Showing {
+pub enum ResultDisplay {
     /// Not at all: that it was done says everything.
     Name,
     /// As a tool's reply, with what the model asked for.
@@ -384,37 +408,37 @@ macro_rules! acts {
 // Whatever happens in forks leaves nothing behind: it is a read. What agents are told to do is found
 // again where it was done: a run by its name, a commit in the ledger.
 acts! {
-    OPEN = row("open", Read, Look, Showing::Place, "taking a private copy of the repository");
-    FENCE = row("fence", Read, Look, Showing::Name, "");
-    SURVEY = row("survey", Read, Look, Showing::Name, "looking the project over");
-    FETCH = row("fetch", Read, Look, Showing::Files, "");
-    RESET = row("reset", EffectClass::Tree, Write, Showing::Files, "");
-    RUN_TESTS = row("run_tests", Read, Test, Showing::Tests, "running the tests, in the sandbox");
-    SEARCH_PATCH = row("search_patch", Read, Test, Showing::Summary, "searching for a patch, with no model");
-    TAKE_CHANGE = row("take_change", Read, Look, Showing::Change, "");
-    PICK_TESTS = row("pick_tests", Read, Look, Showing::Picked, "");
-    WEIGH = row("weigh", Read, Test, Showing::Evidence, "judging the change: tests with it and without it");
-    ASK = row("ask", EffectClass::Model, Think, Showing::Answer, "asking {}");
-    OPEN_OVER = row("open_over", Read, Look, Showing::Name, "taking a private copy of what is done so far");
-    BEGIN_AGENT = row("begin_agent", Cas, Look, Showing::Name, "");
-    AWAIT_AGENT = row("await_agent", Cas, Look, Showing::Name, "{} agents at work");
-    DISMISS_AGENTS = row("dismiss_agents", Cas, Look, Showing::Name, "");
-    PROPOSAL = row(PROPOSE, Cas, Look, Showing::Reply, "proposing another plan");
-    ANSWER_AGENTS = row("answer_agents", Cas, Look, Showing::Name, "");
-    PRODUCE = row("produce", Cas, Look, Showing::Name, "");
-    INTEGRATE = row("integrate", Cas, Look, Showing::Name, "integrating {}, with the tests of the whole");
-    GATHER = row("gather", EffectClass::Tree, Look, Showing::Name, "");
-    DELIVER = row("deliver", Cas, Write, Showing::Delivery, "delivering {}");
-    READ_FILE = row("read_file", Read, Look, Showing::Reply, "  reads {}");
-    LIST_FILES = row("list_files", Read, Look, Showing::Files, "");
-    SEARCH = row("search", Read, Look, Showing::Reply, "  searches for {}");
-    OUTLINE = row("outline", Read, Look, Showing::Reply, "");
-    WRITE_FILE = row("write_file", EffectClass::Tree, Write, Showing::Reply, "  writes {}").or_asked(&["edit_file"]);
-    APPLY_PATCH = row("apply_patch", EffectClass::Tree, Write, Showing::Reply, "");
-    EXEC = row("exec", EffectClass::Tree, Test, Showing::Reply, "  runs {}").or_asked(&["run"]);
-    GIT = row("git", EffectClass::Tree, Look, Showing::Reply, "");
-    SNAPSHOT = row("snapshot", Read, Look, Showing::Reply, "");
-    UNDO = row("undo", EffectClass::Tree, Look, Showing::Reply, "");
+    OPEN = row("open", Read, Look, ResultDisplay::Place, "taking a private copy of the repository");
+    FENCE = row("fence", Read, Look, ResultDisplay::Name, "");
+    SURVEY = row("survey", Read, Look, ResultDisplay::Name, "looking the project over");
+    FETCH = row("fetch", Read, Look, ResultDisplay::Files, "");
+    RESET = row("reset", EffectClass::Tree, Write, ResultDisplay::Files, "");
+    RUN_TESTS = row("run_tests", Read, Test, ResultDisplay::Tests, "running the tests, in the sandbox");
+    SEARCH_PATCH = row("search_patch", Read, Test, ResultDisplay::Summary, "searching for a patch, with no model");
+    TAKE_CHANGE = row("take_change", Read, Look, ResultDisplay::Change, "");
+    PICK_TESTS = row("pick_tests", Read, Look, ResultDisplay::Picked, "");
+    VERIFY = row("verify", Read, Test, ResultDisplay::Evidence, "judging the change: tests with it and without it").logged_as("weigh");
+    ASK = row("ask", EffectClass::Model, Think, ResultDisplay::Answer, "asking {}");
+    OPEN_ON_BRANCH = row("open_on_branch", Read, Look, ResultDisplay::Name, "taking a private copy of what is done so far").logged_as("open_over");
+    BEGIN_AGENT = row("begin_agent", Cas, Look, ResultDisplay::Name, "");
+    AWAIT_AGENT = row("await_agent", Cas, Look, ResultDisplay::Name, "{} agents at work");
+    DISMISS_AGENTS = row("dismiss_agents", Cas, Look, ResultDisplay::Name, "");
+    PROPOSAL = row(PROPOSE, Cas, Look, ResultDisplay::Reply, "proposing another plan");
+    ANSWER_AGENTS = row("answer_agents", Cas, Look, ResultDisplay::Name, "");
+    COMMIT = row("commit", Cas, Look, ResultDisplay::Name, "").logged_as("produce");
+    MERGE = row("merge", Cas, Look, ResultDisplay::Name, "merging {}, with the tests of the whole").logged_as("integrate");
+    FILL = row("fill", EffectClass::Tree, Look, ResultDisplay::Name, "").logged_as("gather");
+    DELIVER = row("deliver", Cas, Write, ResultDisplay::Delivery, "delivering {}");
+    READ_FILE = row("read_file", Read, Look, ResultDisplay::Reply, "  reads {}");
+    LIST_FILES = row("list_files", Read, Look, ResultDisplay::Files, "");
+    SEARCH = row("search", Read, Look, ResultDisplay::Reply, "  searches for {}");
+    OUTLINE = row("outline", Read, Look, ResultDisplay::Reply, "");
+    WRITE_FILE = row("write_file", EffectClass::Tree, Write, ResultDisplay::Reply, "  writes {}").or_asked(&["edit_file"]);
+    APPLY_PATCH = row("apply_patch", EffectClass::Tree, Write, ResultDisplay::Reply, "");
+    EXEC = row("exec", EffectClass::Tree, Test, ResultDisplay::Reply, "  runs {}").or_asked(&["run"]);
+    GIT = row("git", EffectClass::Tree, Look, ResultDisplay::Reply, "");
+    SNAPSHOT = row("snapshot", Read, Look, ResultDisplay::Reply, "");
+    UNDO = row("undo", EffectClass::Tree, Look, ResultDisplay::Reply, "");
 }
 
 fn tool(action: &ToolAction) -> &'static Act {

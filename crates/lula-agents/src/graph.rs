@@ -234,7 +234,7 @@ impl Graph for CodingGraph {
             "task" => Ok(RunStateEvent::Reworded {
                 text: value.to_owned(),
             }),
-            "model" if work.task.models.iter().any(|mind| mind.name == value) => {
+            "model" if work.task.models.iter().any(|model| model.name == value) => {
                 Ok(RunStateEvent::Preferring {
                     model: value.to_owned(),
                 })
@@ -374,7 +374,7 @@ mod tests {
         ] {
             let retry = RetryPlan {
                 target,
-                another_mind: false,
+                another_model: false,
             };
             work.apply(&RunStateEvent::Retrying { retry });
             assert_eq!(admitted(&work), node);

@@ -107,19 +107,19 @@ pub(crate) struct VisitModelUsage {
 /// A model and why it is asked.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ChosenModel<'a> {
-    pub(crate) mind: &'a ModelChoice,
+    pub(crate) model: &'a ModelChoice,
     pub(crate) role: ModelRole,
     choice: RoutingChoice,
 }
 
 impl<'a> ChosenModel<'a> {
     /// A model that was named to judge.
-    pub(crate) fn as_judge(mind: &'a ModelChoice) -> Self {
+    pub(crate) fn as_judge(model: &'a ModelChoice) -> Self {
         Self {
-            mind,
+            model,
             role: ModelRole::Judge,
             choice: RoutingChoice {
-                model: mind.name.clone(),
+                model: model.name.clone(),
                 temperature: 0.0,
                 seed: 0,
                 because: "it was named to judge".to_owned(),
@@ -140,12 +140,12 @@ impl ChosenModel<'_> {
         ModelShareOfRun {
             role: self.role,
             class: work.intent(),
-            model: self.mind.name.clone(),
+            model: self.model.name.clone(),
             because: self.choice.because.clone(),
             passed_over: self.choice.passed_over.clone(),
             temperature_percent: percent(self.choice.temperature),
             usage: tally.usage,
-            cost: ModelPrice::from(self.mind.rates).of(&tally.usage),
+            cost: ModelPrice::from(self.model.rates).of(&tally.usage),
             repairs: tally.repairs,
             verified: false,
         }
@@ -177,17 +177,21 @@ pub(crate) fn choose(work: &CodingState, role: ModelRole) -> Option<ChosenModel<
     if let Some(least) = work.task.temperature_percent {
         choice.temperature = choice.temperature.max(f64::from(least.min(100)) / 100.0);
     }
-    let mind = work
+    let model = work
         .task
         .models
         .iter()
-        .find(|mind| mind.name == choice.model)?;
-    Some(ChosenModel { mind, role, choice })
+        .find(|model| model.name == choice.model)?;
+    Some(ChosenModel {
+        model,
+        role,
+        choice,
+    })
 }
 
 /// One who is to try what others try too.
 pub(crate) struct ContestEntrant<'a> {
-    pub(crate) mind: &'a ModelChoice,
+    pub(crate) model: &'a ModelChoice,
     pub(crate) temperature_percent: u32,
     pub(crate) because: String,
 }
@@ -196,9 +200,9 @@ pub(crate) struct ContestEntrant<'a> {
 pub(crate) fn entrants(work: &CodingState, count: u32) -> Vec<ContestEntrant<'_>> {
     let choices = panel(&inputs(work, ModelRole::Coder), count).unwrap_or_default();
     let entrant = |choice: RoutingChoice| {
-        let mut minds = work.task.models.iter();
+        let mut models = work.task.models.iter();
         Some(ContestEntrant {
-            mind: minds.find(|mind| mind.name == choice.model)?,
+            model: models.find(|model| model.name == choice.model)?,
             temperature_percent: percent(choice.temperature),
             because: choice.because,
         })
@@ -209,14 +213,14 @@ pub(crate) fn entrants(work: &CodingState, count: u32) -> Vec<ContestEntrant<'_>
 fn inputs(work: &CodingState, role: ModelRole) -> RoutingInputs {
     let class = work.intent().name();
     let tokens = prompt_bytes(work) / BYTES_PER_TOKEN;
-    let candidates = work.task.models.iter().map(|mind| CandidateModel {
-        model: mind.name.clone(),
-        capability: mind.capability,
+    let candidates = work.task.models.iter().map(|model| CandidateModel {
+        model: model.name.clone(),
+        capability: model.capability,
         vision: false,
-        context: mind.context,
-        worst_cost: ModelPrice::from(mind.rates).of(&TokenUsage {
+        context: model.context,
+        worst_cost: ModelPrice::from(model.rates).of(&TokenUsage {
             input: tokens,
-            output: u64::from(mind.max_tokens),
+            output: u64::from(model.max_tokens),
             ..TokenUsage::default()
         }),
     });
@@ -228,7 +232,7 @@ fn inputs(work: &CodingState, role: ModelRole) -> RoutingInputs {
         .map(|failure| (failure.by.clone(), ModelHealth::Resting));
     let mut by_models = work.failures.iter().filter(|f| f.by != REPAIRER);
     let last = by_models.next_back().map(|failure| failure.by.clone());
-    let another = work.retry.as_ref().is_some_and(|retry| retry.another_mind);
+    let another = work.retry.as_ref().is_some_and(|retry| retry.another_model);
     let mut own = work.parts.iter().filter(|part| part.role == role);
     let attempts = own.clone().count();
     RoutingInputs {
@@ -273,7 +277,7 @@ fn known(work: &CodingState, role: ModelRole, class: &str) -> BTreeMap<String, M
 /// About how much a model has to read.
 fn prompt_bytes(work: &CodingState) -> u64 {
     let mut bytes = work.task.text.len() + work.plan.iter().map(String::len).sum::<usize>();
-    if let Some(baseline) = &work.baseline {
+    if let Some(baseline) = work.baseline_of(0) {
         bytes += baseline
             .messages
             .iter()
@@ -303,7 +307,7 @@ mod tests {
     use crate::task::{ModelRates, RunTask};
     use crate::work::{RetryPlan, RunStateEvent};
 
-    fn mind(name: &str) -> ModelChoice {
+    fn model(name: &str) -> ModelChoice {
         ModelChoice {
             name: name.to_owned(),
             model: name.to_owned(),
@@ -321,7 +325,7 @@ mod tests {
 
     fn work(names: &[&str]) -> CodingState {
         CodingState::begin(RunTask {
-            models: names.iter().map(|name| mind(name)).collect(),
+            models: names.iter().map(|name| model(name)).collect(),
             ..RunTask::new("add a flag", "/r")
         })
     }
@@ -334,14 +338,14 @@ mod tests {
         name
     }
 
-    fn fail(work: &mut CodingState, by: &str, class: AttemptFailureClass, another_mind: bool) {
+    fn fail(work: &mut CodingState, by: &str, class: AttemptFailureClass, another_model: bool) {
         work.apply(&RunStateEvent::Failed {
             failure: AttemptFailure::new(class, "seen", &[], by),
         });
         work.apply(&RunStateEvent::Retrying {
             retry: RetryPlan {
                 target: RetryTarget::Coder,
-                another_mind,
+                another_model,
             },
         });
     }

@@ -25,7 +25,7 @@ pub trait ModelPort: Send + Sync + 'static {
     /// Asks once; retries of a broken connection are inside. Spends no more than is allowed.
     async fn ask(
         &self,
-        mind: &str,
+        model: &str,
         request: &ModelRequest,
         at_most: &BudgetAmounts,
     ) -> Result<(ModelResponse, BudgetAmounts), ModelCallError>;
@@ -39,12 +39,12 @@ pub struct NoModels;
 impl ModelPort for NoModels {
     async fn ask(
         &self,
-        mind: &str,
+        model: &str,
         _: &ModelRequest,
         _: &BudgetAmounts,
     ) -> Result<(ModelResponse, BudgetAmounts), ModelCallError> {
         Err(ModelCallError {
-            message: format!("{mind} is not configured here: name it with --model"),
+            message: format!("{model} is not configured here: name it with --model"),
             spent: BudgetAmounts::none(),
         })
     }
@@ -75,7 +75,7 @@ impl ProviderModels {
 impl ModelPort for ProviderModels {
     async fn ask(
         &self,
-        mind: &str,
+        model: &str,
         request: &ModelRequest,
         at_most: &BudgetAmounts,
     ) -> Result<(ModelResponse, BudgetAmounts), ModelCallError> {
@@ -83,9 +83,9 @@ impl ModelPort for ProviderModels {
             message,
             spent: BudgetAmounts::none(),
         };
-        let Some(endpoint) = self.endpoints.get(mind) else {
+        let Some(endpoint) = self.endpoints.get(model) else {
             return Err(free(format!(
-                "{mind} is not configured here: name it with --model"
+                "{model} is not configured here: name it with --model"
             )));
         };
         let mut ledger = SpendLedger::default();

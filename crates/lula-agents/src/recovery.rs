@@ -104,7 +104,7 @@ pub enum AttemptRecovery {
         /// From where.
         target: RetryTarget,
         /// Whether another model should try.
-        another_mind: bool,
+        another_model: bool,
     },
     /// The end.
     Halt(String),
@@ -142,7 +142,7 @@ pub fn recover(failures: &[AttemptFailure], max_loops: u32, strikes: u32) -> Att
         .iter()
         .filter(|failure| failure.fingerprint == last.fingerprint)
         .count();
-    let (target, another_mind) = match last.class {
+    let (target, another_model) = match last.class {
         AttemptFailureClass::EditApply
         | AttemptFailureClass::Syntax
         | AttemptFailureClass::TestTampering => (RetryTarget::Coder, same > 2),
@@ -166,7 +166,7 @@ pub fn recover(failures: &[AttemptFailure], max_loops: u32, strikes: u32) -> Att
     };
     AttemptRecovery::Retry {
         target,
-        another_mind: another_mind || strikes > 0,
+        another_model: another_model || strikes > 0,
     }
 }
 
@@ -183,14 +183,14 @@ mod tests {
         match recover(failures, 9, 0) {
             AttemptRecovery::Retry {
                 target,
-                another_mind,
-            } => (target, another_mind),
+                another_model,
+            } => (target, another_model),
             AttemptRecovery::Halt(why) => panic!("{why}"),
         }
     }
 
     #[test]
-    fn the_same_failing_test_escalates_from_coder_to_planner_to_another_mind() {
+    fn the_same_failing_test_escalates_from_coder_to_planner_to_another_model() {
         let one = failed(AttemptFailureClass::TestFail, "test_a");
         assert_eq!(
             target(std::slice::from_ref(&one)),
@@ -228,14 +228,14 @@ mod tests {
     }
 
     #[test]
-    fn being_stuck_asks_for_another_mind() {
+    fn being_stuck_asks_for_another_model() {
         let one = failed(AttemptFailureClass::TestFail, "test_a");
         let next = recover(&[one], 9, 1);
         assert!(
             matches!(
                 next,
                 AttemptRecovery::Retry {
-                    another_mind: true,
+                    another_model: true,
                     ..
                 }
             ),

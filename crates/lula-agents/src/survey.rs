@@ -1,5 +1,5 @@
 //! Looking a project over for a coder: the map of what matters for the task, the places its words
-//! stand, and what the project says to those who change it. Files come through the hands; within the
+//! stand, and what the project says to those who change it. Files come through the runner; within the
 //! same budget, the same files and the same task give the same survey.
 
 use std::collections::HashMap;
@@ -65,19 +65,19 @@ pub struct ProjectSurvey {
 
 /// Looks a project over.
 pub(crate) async fn survey(
-    hands: &dyn RunnerPort,
+    runner: &dyn RunnerPort,
     effect: &EffectIdentity,
     workspace: &WorkspaceId,
     wanted: &SurveyQuery,
     cache: Option<&Path>,
 ) -> Result<ProjectSurvey, RunnerPortError> {
-    let listing = runner_port::files(hands, effect, workspace).await?;
+    let listing = runner_port::files(runner, effect, workspace).await?;
     let named: Vec<String> = INSTRUCTIONS
         .iter()
         .filter(|name| listing.files.iter().any(|file| file.path == **name))
         .map(|name| (*name).to_owned())
         .collect();
-    let texts = runner_port::fetch(hands, effect, workspace, &named).await?;
+    let texts = runner_port::fetch(runner, effect, workspace, &named).await?;
     // A quarter for what the project says, a tenth for places; the map gets the rest.
     let mut left = bytes(wanted.tokens / 4);
     let mut instructions = Vec::new();
@@ -88,8 +88,8 @@ pub(crate) async fn survey(
             instructions.push((name, text));
         }
     }
-    let hits = places(hands, effect, workspace, wanted).await?;
-    let project = ProjectSources::read(hands, effect, workspace, &listing.files).await?;
+    let hits = places(runner, effect, workspace, wanted).await?;
+    let project = ProjectSources::read(runner, effect, workspace, &listing.files).await?;
     let used: usize = instructions
         .iter()
         .map(|(_, text)| text.len())
@@ -130,9 +130,9 @@ pub(crate) struct ProjectSources {
 }
 
 impl ProjectSources {
-    /// Reads through the hands what is listed.
+    /// Reads through the runner what is listed.
     pub(crate) async fn read(
-        hands: &dyn RunnerPort,
+        runner: &dyn RunnerPort,
         effect: &EffectIdentity,
         workspace: &WorkspaceId,
         files: &[DirectoryEntry],
@@ -141,7 +141,7 @@ impl ProjectSources {
             .iter()
             .map(|file| file.path.clone())
             .collect();
-        let read = runner_port::fetch(hands, effect, workspace, &paths).await?;
+        let read = runner_port::fetch(runner, effect, workspace, &paths).await?;
         let texts = paths.into_iter().zip(read);
         Ok(Self {
             listed: files
@@ -214,7 +214,7 @@ fn sources(files: &[DirectoryEntry]) -> Vec<&DirectoryEntry> {
 
 /// Where the telling words of the task stand.
 async fn places(
-    hands: &dyn RunnerPort,
+    runner: &dyn RunnerPort,
     effect: &EffectIdentity,
     workspace: &WorkspaceId,
     wanted: &SurveyQuery,
@@ -235,7 +235,7 @@ async fn places(
                 glob: None,
             }),
         };
-        let said = Reply::of(hands.call(&call).await?)?;
+        let said = Reply::of(runner.call(&call).await?)?;
         if said.failed {
             continue;
         }

@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use lula_models::output::OutputCapability;
 use lula_models::spend::ModelPrice;
 use lula_repair::TestSelection;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Value, json};
 
 use crate::guidelines::{Guideline, GuidelineSet};
 use crate::intent::{literal, test_names};
@@ -20,19 +21,16 @@ use crate::team::{AgentHandoff, TeamPolicy};
 pub use crate::intent::TaskIntent;
 
 /// One task.
+///
+/// `remote = "Self"`: the derived code spells `repositories` as a list; how logs spell it is below,
+/// where the traits are implemented.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct RunTask {
     /// In the person's words.
     pub text: String,
-    /// The repository, as an absolute path.
-    pub repository: String,
-    /// Other repositories that the task is about too, as absolute paths.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub also: Vec<String>,
-    /// What each of those is held to; nothing of its own where nothing is said.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub also_terms: Vec<RepositoryTerms>,
+    /// The repositories that it is about.
+    pub repositories: Vec<TaskRepository>,
     /// What kind of evidence it asks for; nothing in logs from before that was settled first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intent: Option<TaskIntent>,
@@ -98,9 +96,7 @@ impl RunTask {
         let (intent, goal) = asked(&text);
         Self {
             text,
-            repository: repository.into(),
-            also: Vec::new(),
-            also_terms: Vec::new(),
+            repositories: vec![TaskRepository::new(repository)],
             intent: Some(intent),
             goal,
             folder: String::new(),
@@ -176,8 +172,8 @@ impl RunTask {
 
     /// A repository by its number, as an absolute path.
     pub fn repository(&self, repo: usize) -> &str {
-        let also = || self.also.get(repo.checked_sub(1)?);
-        also().unwrap_or(&self.repository)
+        let found = self.repositories.get(repo).or(self.repositories.first());
+        found.map_or("", |repository| repository.path.as_str())
     }
 
     /// A repository in a word: the name of its directory, with its number where that is not enough.
@@ -186,7 +182,7 @@ impl RunTask {
             let path = self.repository(repo).trim_end_matches('/');
             path.rsplit('/').next().unwrap_or_default()
         };
-        let others = (0..=self.also.len()).filter(|other| *other != repo);
+        let others = (0..self.repositories.len()).filter(|other| *other != repo);
         if others.map(name).any(|other| other == name(repo)) {
             return format!("{}-{}", name(repo), repo + 1);
         }
@@ -195,14 +191,15 @@ impl RunTask {
 
     /// What one of the other repositories is held to, where something is said.
     pub fn terms(&self, repo: usize) -> Option<&RepositoryTerms> {
-        self.also_terms.get(repo.checked_sub(1)?)
+        self.repositories.get(repo)?.terms.as_ref()
     }
 
     /// What the whole is rated by: what every repository says, the first where several say the same.
     pub fn guidelines(&self) -> impl Iterator<Item = &Guideline> {
         let own = &self.guidance.guidelines;
         let mut known: BTreeSet<&str> = BTreeSet::new();
-        let others = self.also_terms.iter().flat_map(|terms| &terms.guidelines);
+        let others = self.repositories.iter().filter_map(|it| it.terms.as_ref());
+        let others = others.flat_map(|terms| &terms.guidelines);
         own.iter()
             .chain(others)
             .filter(move |one| known.insert(&one.id))
@@ -215,6 +212,73 @@ impl RunTask {
             guidance.guidelines.clone_from(&terms.guidelines);
         }
         guidance
+    }
+}
+
+/// One repository of a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskRepository {
+    /// Its absolute path.
+    pub path: String,
+    /// What it is held to; for the first that is the task's own folder, commands and guidelines.
+    pub terms: Option<RepositoryTerms>,
+}
+
+impl TaskRepository {
+    /// A repository with no terms of its own.
+    pub fn new(path: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            terms: None,
+        }
+    }
+}
+
+/// Logs name the first repository, and the others and their terms beside it.
+impl Serialize for RunTask {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut task = Self::serialize(self, serde_json::value::Serializer)
+            .map_err(serde::ser::Error::custom)?;
+        if let Some(fields) = task.as_object_mut() {
+            fields.remove("repositories");
+            fields.insert("repository".to_owned(), json!(self.repository(0)));
+            let others = self.repositories.get(1..).unwrap_or_default();
+            let paths: Vec<&str> = others.iter().map(|other| other.path.as_str()).collect();
+            if !paths.is_empty() {
+                fields.insert("also".to_owned(), json!(paths));
+            }
+            if others.iter().any(|other| other.terms.is_some()) {
+                let terms = others.iter().map(|it| it.terms.clone().unwrap_or_default());
+                fields.insert("also_terms".to_owned(), json!(terms.collect::<Vec<_>>()));
+            }
+        }
+        task.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for RunTask {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut task = Value::deserialize(deserializer)?;
+        if let Some(fields) = task.as_object_mut() {
+            let first = fields.remove("repository").into_iter();
+            let others = match fields.remove("also") {
+                Some(Value::Array(others)) => others,
+                _ => Vec::new(),
+            };
+            let mut terms = match fields.remove("also_terms") {
+                Some(Value::Array(terms)) => terms.into_iter(),
+                _ => Vec::new().into_iter(),
+            };
+            let mut all: Vec<Value> = first.map(|it| json!({"path": it, "terms": null})).collect();
+            all.extend(
+                others
+                    .into_iter()
+                    .map(|it| json!({"path": it, "terms": terms.next()})),
+            );
+            fields.insert("repositories".to_owned(), Value::Array(all));
+        }
+        Self::deserialize(task).map_err(serde::de::Error::custom)
     }
 }
 
@@ -324,6 +388,27 @@ mod tests {
         let flagged = task.repairing();
         assert_eq!(flagged.intent, Some(TaskIntent::Repair));
         assert!(!flagged.says_only_repair());
+    }
+
+    #[test]
+    fn repositories_are_kept_as_logs_spell_them() {
+        let mut task = RunTask::new("x", "/one");
+        let value = serde_json::to_value(&task).unwrap();
+        assert_eq!(
+            (&value["repository"], value.get("also")),
+            (&json!("/one"), None)
+        );
+        task.repositories.push(TaskRepository::new("/two"));
+        for terms in [None, Some(RepositoryTerms::default())] {
+            task.repositories[1].terms = terms;
+            let value = serde_json::to_value(&task).unwrap();
+            assert_eq!(value["also"], json!(["/two"]));
+            let with = task.repositories[1].terms.is_some();
+            assert_eq!(value.get("also_terms").is_some(), with);
+            assert_eq!(serde_json::from_value::<RunTask>(value).unwrap(), task);
+        }
+        let stranger = json!({"repository": "/one", "text": "x", "another": 1});
+        assert!(serde_json::from_value::<RunTask>(stranger).is_err());
     }
 
     #[test]

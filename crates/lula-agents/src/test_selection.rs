@@ -18,7 +18,7 @@ use crate::verdict::{GoalTests, ProjectTestResults};
 
 /// How many steps from user to user are followed.
 const STEPS: usize = 3;
-/// Most tests that are picked; hands take no more.
+/// Most tests that are picked; the runner takes no more.
 const MOST: usize = 2_000;
 /// Most names of what changed that are kept in the log.
 const NAMES: usize = 40;
@@ -93,16 +93,16 @@ fn place(id: &str) -> Option<&str> {
     (!id.contains(' ')).then_some(module)
 }
 
-/// Picks through the hands.
+/// Picks through the runner.
 pub(crate) async fn pick(
-    hands: &dyn RunnerPort,
+    runner: &dyn RunnerPort,
     effect: &EffectIdentity,
     workspace: &WorkspaceId,
     change: TestSelectionChange,
     cache: Option<&Path>,
 ) -> Result<SelectedTests, RunnerPortError> {
-    let listing = runner_port::files(hands, effect, workspace).await?;
-    let project = ProjectSources::read(hands, effect, workspace, &listing.files).await?;
+    let listing = runner_port::files(runner, effect, workspace).await?;
+    let project = ProjectSources::read(runner, effect, workspace, &listing.files).await?;
     let kept = cache.map(|directory| directory.join(cache_name(Path::new(&change.repository))));
     let picked = tokio::task::spawn_blocking(move || nearest(&project, &change, kept.as_deref()));
     picked.await.map_err(|error| {

@@ -1,4 +1,4 @@
-//! Where deeds are done: each goes to the hands or to a mind, and nowhere else.
+//! Where effects happen: each goes to the runner or to a model, and nowhere else.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,20 +10,17 @@ use lula_protocol::{
     BudgetAmounts, BudgetDimension, Digest, ProtocolVersion, RunId, ToolCall, WorkspaceId,
 };
 use lula_repair::TestSelection;
-use lula_runner_api::{
-    CommittedAgentChangeView, DeliveredView, IntegrationBranchView, TestRunRequest, TestRunResult,
-};
+use lula_runner_api::{CommittedAgentChangeView, DeliverChanges, TestRunRequest, TestRunResult};
 use serde::Serialize;
 
 use crate::agent_pool::{AgentPoolEvent, AgentPoolPort, NoAgentPool};
-use crate::effects::RunEffect;
+use crate::effects::{RepositoryChangeDelivery, RunEffect};
 use crate::model_port::{ModelCallError, ModelPort};
 use crate::runner_port::{
-    self, AgentWorkspace, DeliverRequest, EffectIdentity, IntegrationBranchRef, MergeOutcome,
-    Reply, RunnerPort, RunnerPortError, opening, workspace_of,
+    self, AgentWorkspace, EffectIdentity, MergeOutcome, Reply, RunnerPort, RunnerPortError,
+    opening, workspace_of,
 };
-use crate::task::DeliverMode;
-use crate::team::{PlanChangeRequest, site_run};
+use crate::team::{PlanChangeRequest, repository_run};
 use crate::{survey, test_selection};
 
 pub use crate::fence::{DriverFence, DriverFenceProbe, DriverFenceReport};
@@ -31,11 +28,11 @@ pub use crate::fence::{DriverFence, DriverFenceProbe, DriverFenceReport};
 /// Hears how far something is that takes a while.
 pub type ProgressObserver = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// The world of a run: hands and minds.
+/// The world of a run: its runner, its models and its agents.
 pub struct RunWorld {
-    hands: Arc<dyn RunnerPort>,
-    minds: Arc<dyn ModelPort>,
-    crew: Arc<dyn AgentPoolPort>,
+    runner: Arc<dyn RunnerPort>,
+    models: Arc<dyn ModelPort>,
+    agents: Arc<dyn AgentPoolPort>,
     watch: ProgressObserver,
     fence: DriverFence,
     /// Where the index of a project is kept, if anywhere.
@@ -45,14 +42,14 @@ pub struct RunWorld {
 impl RunWorld {
     /// With these.
     pub fn new(
-        hands: Arc<dyn RunnerPort>,
-        minds: Arc<dyn ModelPort>,
+        runner: Arc<dyn RunnerPort>,
+        models: Arc<dyn ModelPort>,
         watch: ProgressObserver,
     ) -> Self {
         Self {
-            hands,
-            minds,
-            crew: Arc::new(NoAgentPool),
+            runner,
+            models,
+            agents: Arc::new(NoAgentPool),
             watch,
             fence: Arc::new(|_, _| DriverFenceReport::default()),
             index: None,
@@ -61,8 +58,8 @@ impl RunWorld {
 
     /// With other agents.
     #[must_use]
-    pub fn crewed(mut self, crew: Arc<dyn AgentPoolPort>) -> Self {
-        self.crew = crew;
+    pub fn with_agents(mut self, agents: Arc<dyn AgentPoolPort>) -> Self {
+        self.agents = agents;
         self
     }
 
@@ -82,47 +79,54 @@ impl RunWorld {
 
     /// What an order asks for. A run that was forked names the workspace of the run it came from,
     /// and works in one of its own.
-    async fn deed(&self, order: &EffectOrder) -> Result<(RunId, RunEffect), EffectTrouble> {
-        let (mut place, mut deed) = (order.run.clone(), read(order)?);
-        if let RunEffect::Elsewhere { site, act } = deed {
-            place = site_run(&order.run, site);
-            deed = *act;
+    async fn ordered(&self, order: &EffectOrder) -> Result<(RunId, RunEffect), EffectTrouble> {
+        let (mut run, mut effect) = (order.run.clone(), read(order)?);
+        if let RunEffect::InRepository {
+            repo,
+            effect: inner,
+        } = effect
+        {
+            run = repository_run(&order.run, repo);
+            effect = *inner;
         }
-        if let RunEffect::DeliverAll { parts } = &mut deed {
+        if let RunEffect::Deliver { parts, .. } = &mut effect {
             for part in parts {
-                let own = site_run(&order.run, part.site);
-                self.settle_in(&own, &mut part.order.workspace).await?;
+                let own = repository_run(&order.run, part.repo);
+                self.settle_in(&own, &mut part.delivery.workspace).await?;
             }
         }
-        if let Some(mut named) = deed.workspace().cloned() {
-            self.settle_in(&place, &mut named).await?;
-            deed.move_to(&named);
+        if let Some(mut named) = effect.workspace().cloned() {
+            self.settle_in(&run, &mut named).await?;
+            effect.move_to(&named);
         }
-        Ok((place, deed))
+        Ok((run, effect))
     }
 
     /// Makes a named workspace the one of that name, which begins as the other began.
     async fn settle_in(&self, run: &RunId, named: &mut WorkspaceId) -> Result<(), EffectTrouble> {
         let own = workspace_of(run);
         if *named != own {
-            let adopted = runner_port::adopt(&*self.hands, run, named).await;
+            let adopted = runner_port::adopt(&*self.runner, run, named).await;
             adopted.map_err(trouble)?;
             *named = own;
         }
         Ok(())
     }
 
-    /// Finds something out in forks of a workspace.
-    async fn find_out(
+    /// Runs tests in forks of a workspace.
+    async fn run_tests(
         &self,
         workspace: &WorkspaceId,
-        trial: TestRunRequest,
+        request: TestRunRequest,
     ) -> Result<EffectOutput, EffectTrouble> {
-        let found = self.hands.trial(workspace, &trial, &self.watch).await;
+        let found = self
+            .runner
+            .run_tests(workspace, &request, &self.watch)
+            .await;
         match found.map_err(trouble)? {
-            TestRunResult::Examined { baseline } => said(&baseline),
+            TestRunResult::Ran { baseline } => said(&baseline),
             TestRunResult::Searched { found } => said(&found),
-            TestRunResult::Weighed { evidence } => said(&evidence),
+            TestRunResult::Verified { evidence } => said(&evidence),
             TestRunResult::Failed { message } => Err(failed(message)),
         }
     }
@@ -130,11 +134,11 @@ impl RunWorld {
     /// Asks a model.
     async fn ask(
         &self,
-        mind: &str,
+        model: &str,
         request: &ModelRequest,
         at_most: &BudgetAmounts,
     ) -> Result<EffectOutput, EffectTrouble> {
-        match self.minds.ask(mind, request, at_most).await {
+        match self.models.ask(model, request, at_most).await {
             Ok((response, spent)) => Ok(EffectOutput {
                 spent,
                 ..said(&response)?
@@ -143,23 +147,23 @@ impl RunWorld {
         }
     }
 
-    /// What is done by having agents.
-    async fn company(
+    /// What is done with the agents of a run.
+    async fn with_pool(
         &self,
         order: &EffectOrder,
-        deed: RunEffect,
+        effect: RunEffect,
     ) -> Result<EffectOutput, EffectTrouble> {
-        match deed {
+        match effect {
             RunEffect::Begin {
                 agent,
                 task,
                 limits,
             } => {
-                let begun = self.crew.begin(&agent, &task, &limits).await;
+                let begun = self.agents.begin(&agent, &task, &limits).await;
                 said(&begun.map_err(trouble)?)
             }
             RunEffect::Await { agents } => {
-                let news = self.crew.wait(&agents).await.map_err(trouble)?;
+                let news = self.agents.wait(&agents).await.map_err(trouble)?;
                 let spent = match &news {
                     AgentPoolEvent::Back(returned) => returned.spent.clone(),
                     AgentPoolEvent::Wish { .. } => BudgetAmounts::none(),
@@ -169,23 +173,23 @@ impl RunWorld {
                     ..said(&news)?
                 })
             }
-            RunEffect::Propose { job, arguments } => {
+            RunEffect::Propose { step, arguments } => {
                 let wish = PlanChangeRequest {
                     id: order.effect.clone(),
                     run: order.run.clone(),
-                    job,
+                    step,
                     arguments,
                 };
-                said(&self.crew.propose(&wish).await.map_err(trouble)?)
+                said(&self.agents.propose(&wish).await.map_err(trouble)?)
             }
             RunEffect::Answer { answers } => {
                 for (wish, answer) in &answers {
-                    self.crew.answer(wish, answer).await.map_err(trouble)?;
+                    self.agents.answer(wish, answer).await.map_err(trouble)?;
                 }
                 said(&())
             }
             RunEffect::Dismiss { agents } => {
-                let ended = self.crew.dismiss(&agents).await.map_err(trouble)?;
+                let ended = self.agents.dismiss(&agents).await.map_err(trouble)?;
                 let spent = ended.iter().flat_map(|back| back.spent.iter());
                 Ok(EffectOutput {
                     spent: total(spent),
@@ -196,77 +200,65 @@ impl RunWorld {
         }
     }
 
-    /// A line, which begins where it is first asked for.
-    async fn line(
+    /// What is done on the integration branch that agents build on.
+    async fn on_branch(
         &self,
-        line: &IntegrationBranchRef,
-    ) -> Result<IntegrationBranchView, EffectTrouble> {
-        let view = self.hands.open_line(&line.request()).await;
-        view.map_err(trouble)
-    }
-
-    /// What is done on the line that agents build on.
-    async fn on_line(
-        &self,
-        effect: &EffectIdentity,
-        deed: RunEffect,
+        identity: &EffectIdentity,
+        effect: RunEffect,
     ) -> Result<EffectOutput, EffectTrouble> {
-        match deed {
-            RunEffect::OpenOver { wanted } => {
-                let line = self.line(&wanted.line).await?.line;
-                let opened = self.hands.open_at_line(&line, &wanted.request()).await;
+        match effect {
+            RunEffect::OpenOnBranch { order } => {
+                let opened = self.runner.open_on_branch(&order).await;
                 said(&opened.and_then(AgentWorkspace::of).map_err(trouble)?)
             }
-            RunEffect::Harvest { order } => {
-                let line = self.line(&order.line).await?.line;
-                let produced = self.hands.produce(&line, &order.request(effect)).await;
+            RunEffect::Commit { order } => {
+                let committed = self.runner.commit(&identity.call(order)).await;
                 // Its files are in the log already, with the agent that changed them.
                 said(&CommittedAgentChangeView {
                     files: Vec::new(),
-                    ..produced.map_err(trouble)?
+                    ..committed.map_err(trouble)?
                 })
             }
-            RunEffect::Join { order } => {
-                let line = self.line(&order.line).await?.line;
-                let came = self.hands.integrate(&line, &order.request(effect)).await;
-                said(&MergeOutcome::from(came.map_err(trouble)?))
+            RunEffect::Merge { order } => {
+                let merged = self.runner.merge(&identity.call(*order)).await;
+                said(&MergeOutcome::from(merged.map_err(trouble)?))
             }
-            RunEffect::Lay { line, workspace } => {
-                let line = self.line(&line).await?.line;
-                let laid = self
-                    .hands
-                    .lay(&line, &runner_port::lay(effect, &workspace))
-                    .await;
-                said(&laid.map(drop).map_err(trouble)?)
+            RunEffect::Fill { order } => {
+                let filled = self.runner.fill(&identity.call(order)).await;
+                said(&filled.map(drop).map_err(trouble)?)
             }
-            other => Err(failed(format!("{} needs no line", other.name()))),
+            other => Err(failed(format!("{} needs no branch", other.name()))),
         }
     }
 
-    /// Puts a change where it is to go, if anywhere.
+    /// Puts changes where they are to go. Logs hold one arrival of a run with one repository, and a
+    /// list of one with several.
     async fn deliver(
         &self,
-        effect: &EffectIdentity,
-        order: &DeliverRequest,
-    ) -> Result<DeliveredView, RunnerPortError> {
-        match order.deliver {
-            DeliverMode::Branch | DeliverMode::Worktree => {
-                let wanted = order.request(effect);
-                self.hands.deliver(&order.workspace, &wanted).await
-            }
-            _ => Ok(DeliveredView::default()),
+        identity: &EffectIdentity,
+        parts: Vec<RepositoryChangeDelivery>,
+        several: bool,
+    ) -> Result<EffectOutput, EffectTrouble> {
+        let deliveries = parts.into_iter().map(|part| part.delivery).collect();
+        let call = identity.call(DeliverChanges { deliveries });
+        let mut delivered = self.runner.deliver(&call).await.map_err(trouble)?.parts;
+        if several {
+            return said(&delivered);
         }
+        let one = delivered.pop();
+        said(&one.ok_or_else(|| failed("the runner delivered nothing".to_owned()))?)
     }
 
     async fn act(
         &self,
         order: &EffectOrder,
-        place: &RunId,
-        deed: RunEffect,
+        run: &RunId,
+        effect: RunEffect,
     ) -> Result<EffectOutput, EffectTrouble> {
-        match deed {
+        let runner = &*self.runner;
+        match effect {
             RunEffect::Open { repository } => {
-                let opened = self.hands.open(&opening(place, &repository, None)).await;
+                let opened = runner.open(&opening(run, &repository, None)).await;
                 said(&opened.and_then(AgentWorkspace::of).map_err(trouble)?)
             }
             RunEffect::Fence {
@@ -274,13 +266,12 @@ impl RunWorld {
                 workspace,
             } => said(&(self.fence)(&repository, &workspace)),
             RunEffect::Survey { workspace, wanted } => {
-                let (effect, cache) = (whose(order), self.index.as_deref());
-                let found = survey::survey(&*self.hands, &effect, &workspace, &wanted, cache).await;
+                let (identity, cache) = (identity(order), self.index.as_deref());
+                let found = survey::survey(runner, &identity, &workspace, &wanted, cache).await;
                 said(&found.map_err(trouble)?)
             }
             RunEffect::Fetch { workspace, path } => {
-                let (hands, effect) = (&*self.hands, whose(order));
-                let texts = runner_port::fetch(hands, &effect, &workspace, &[path]).await;
+                let texts = runner_port::fetch(runner, &identity(order), &workspace, &[path]).await;
                 said(&texts.map_err(trouble)?.into_iter().next().flatten())
             }
             RunEffect::Act { workspace, action } => {
@@ -292,52 +283,48 @@ impl RunWorld {
                     workspace,
                     action,
                 };
-                let reply = self.hands.call(&call).await.and_then(Reply::of);
+                let reply = runner.call(&call).await.and_then(Reply::of);
                 let mut performed = said(&reply.map_err(trouble)?)?;
                 performed.spent = BudgetAmounts::none().with(BudgetDimension::ToolCalls, 1);
                 Ok(performed)
             }
             RunEffect::Reset { workspace } => {
-                let done = runner_port::reset(&*self.hands, &whose(order), &workspace).await;
+                let done = runner_port::reset(runner, &identity(order), &workspace).await;
                 said(&done.map_err(trouble)?)
             }
-            RunEffect::Change { workspace } => {
-                said(&self.hands.change(&workspace).await.map_err(trouble)?)
+            RunEffect::TakeChange { workspace } => {
+                said(&runner.change(&workspace).await.map_err(trouble)?)
             }
-            RunEffect::Examine { .. } | RunEffect::Repair { .. } | RunEffect::Weigh { .. } => {
-                let (workspace, trial) = trial(deed)?;
-                self.find_out(&workspace, trial).await
+            RunEffect::RunTests { .. } | RunEffect::Search { .. } | RunEffect::Verify { .. } => {
+                let (workspace, request) = test_run(effect)?;
+                self.run_tests(&workspace, request).await
             }
-            RunEffect::Pick { workspace, change } => {
-                let (effect, cache) = (whose(order), self.index.as_deref());
-                let picked =
-                    test_selection::pick(&*self.hands, &effect, &workspace, *change, cache).await;
-                said(&picked.map_err(trouble)?)
+            RunEffect::SelectTests { workspace, change } => {
+                let (identity, cache) = (identity(order), self.index.as_deref());
+                let selected =
+                    test_selection::pick(runner, &identity, &workspace, *change, cache).await;
+                said(&selected.map_err(trouble)?)
             }
             RunEffect::Ask {
-                mind,
+                model,
                 request,
                 at_most,
-            } => self.ask(&mind, &request, &at_most).await,
+            } => self.ask(&model, &request, &at_most).await,
             RunEffect::Begin { .. }
             | RunEffect::Await { .. }
             | RunEffect::Dismiss { .. }
             | RunEffect::Propose { .. }
-            | RunEffect::Answer { .. } => self.company(order, deed).await,
-            RunEffect::OpenOver { .. }
-            | RunEffect::Harvest { .. }
-            | RunEffect::Join { .. }
-            | RunEffect::Lay { .. } => self.on_line(&whose(order), deed).await,
-            RunEffect::Deliver { order: what } => {
-                let arrived = self.deliver(&whose(order), &what).await;
-                said(&arrived.map_err(trouble)?)
+            | RunEffect::Answer { .. } => self.with_pool(order, effect).await,
+            RunEffect::OpenOnBranch { .. }
+            | RunEffect::Commit { .. }
+            | RunEffect::Merge { .. }
+            | RunEffect::Fill { .. } => self.on_branch(&identity(order), effect).await,
+            RunEffect::Deliver { parts, several } => {
+                self.deliver(&identity(order), parts, several).await
             }
-            RunEffect::DeliverAll { parts } => {
-                let wanted = runner_port::deliver_all(&whose(order), parts);
-                let arrived = self.hands.deliver_all(&wanted).await;
-                said(&arrived.map_err(trouble)?.parts)
+            RunEffect::InRepository { .. } => {
+                Err(failed("a repository inside a repository".to_owned()))
             }
-            RunEffect::Elsewhere { .. } => Err(failed("a place inside a place".to_owned())),
         }
     }
 }
@@ -352,11 +339,11 @@ fn total(amounts: impl Iterator<Item = (BudgetDimension, u64)>) -> BudgetAmounts
 }
 
 fn read(order: &EffectOrder) -> Result<RunEffect, EffectTrouble> {
-    serde_json::from_value(order.request.clone())
+    RunEffect::from_log(order.request.clone())
         .map_err(|error| failed(format!("{} is not something to do: {error}", order.name)))
 }
 
-fn whose(order: &EffectOrder) -> EffectIdentity {
+fn identity(order: &EffectOrder) -> EffectIdentity {
     EffectIdentity {
         run: order.run.clone(),
         id: order.effect.clone(),
@@ -390,33 +377,33 @@ fn trouble(error: RunnerPortError) -> EffectTrouble {
 #[async_trait]
 impl EffectWorld for RunWorld {
     async fn perform(&self, order: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
-        let (place, deed) = self.deed(order).await?;
-        if let Some(text) = deed.doing() {
+        let (run, effect) = self.ordered(order).await?;
+        if let Some(text) = effect.doing() {
             (self.watch)(&text);
         }
-        self.act(order, &place, deed).await
+        self.act(order, &run, effect).await
     }
 
-    /// The hands' ledger knows: ordering it again does it, or tells what came of it.
+    /// The runner's ledger knows: ordering it again does it, or tells what came of it.
     async fn probe(&self, _: &EffectOrder) -> CrashEvidence {
         CrashEvidence::NotDone
     }
 
     /// Agents end with the run that waits for them, and commands with the run that ordered them.
-    /// A trial ends by itself where the driver does not listen any more.
+    /// A test run ends by itself where the driver does not listen any more.
     async fn abort(&self, order: &EffectOrder) {
         match read(order) {
             Ok(RunEffect::Await { agents } | RunEffect::Dismiss { agents }) => {
-                self.crew.stop(&agents).await;
+                self.agents.stop(&agents).await;
             }
-            Ok(RunEffect::Act { .. } | RunEffect::Join { .. }) => {
-                self.hands.stop(&order.effect).await;
+            Ok(RunEffect::Act { .. } | RunEffect::Merge { .. }) => {
+                self.runner.stop(&order.effect).await;
             }
             _ => {}
         }
     }
 
-    /// What was cut off is taken back by the hands themselves before it is done again.
+    /// What was cut off is taken back by the runner itself before it is done again.
     async fn restore(&self, _: &EffectOrder, _: Option<Digest>) -> Result<(), EffectTrouble> {
         Ok(())
     }
@@ -437,10 +424,10 @@ impl EffectWorld for ReadOnlyWorld {
 }
 
 /// What is to be found out in forks, and of which workspace.
-fn trial(deed: RunEffect) -> Result<(WorkspaceId, TestRunRequest), EffectTrouble> {
+fn test_run(effect: RunEffect) -> Result<(WorkspaceId, TestRunRequest), EffectTrouble> {
     let wanted = |command, folder| TestSelection { command, folder };
-    Ok(match deed {
-        RunEffect::Examine {
+    Ok(match effect {
+        RunEffect::RunTests {
             workspace,
             tests,
             folder,
@@ -448,14 +435,14 @@ fn trial(deed: RunEffect) -> Result<(WorkspaceId, TestRunRequest), EffectTrouble
             tests_ms,
         } => {
             let tests = wanted(tests, folder);
-            let trial = TestRunRequest::Examine {
+            let request = TestRunRequest::RunTests {
                 tests,
                 accept,
                 tests_ms,
             };
-            (workspace, trial)
+            (workspace, request)
         }
-        RunEffect::Repair {
+        RunEffect::Search {
             workspace,
             tests,
             folder,
@@ -464,7 +451,7 @@ fn trial(deed: RunEffect) -> Result<(WorkspaceId, TestRunRequest), EffectTrouble
             let tests = wanted(tests, folder);
             (workspace, TestRunRequest::Search { tests, search_ms })
         }
-        RunEffect::Weigh {
+        RunEffect::Verify {
             workspace,
             tests,
             folder,
@@ -473,14 +460,14 @@ fn trial(deed: RunEffect) -> Result<(WorkspaceId, TestRunRequest), EffectTrouble
             accept,
             tests_ms,
         } => {
-            let trial = TestRunRequest::Weigh {
+            let request = TestRunRequest::Verify {
                 tests: wanted(tests, folder),
                 before,
                 first,
                 accept,
                 tests_ms,
             };
-            (workspace, trial)
+            (workspace, request)
         }
         other => return Err(failed(format!("{} needs no fork", other.name()))),
     })

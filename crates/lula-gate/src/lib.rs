@@ -1,6 +1,6 @@
 //! What may happen, and who has to agree.
 //!
-//! Before the hands act, this crate says whether a rule forbids the act or wants a person asked
+//! Before the runner acts, this crate says whether a rule forbids the act or wants a person asked
 //! ([`rules`]), binds the person's answer to the exact bytes that were shown ([`approvals`]), labels
 //! text that deserves a second look ([`findings`]), checks what must hold before and after an act
 //! ([`invariants`]) and keeps secrets out of what is written down ([`redact`]).

@@ -1,4 +1,4 @@
-//! Questions of the hands on this machine: where they are kept, as data, and signed answers.
+//! Questions of the runner on this machine: where they are kept, as data, and signed answers.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::error::HostError;
 use crate::installation::Installation;
 use crate::record::local_principal;
 
-/// The database of the hands, in the state directory.
+/// The database of the runner, in the state directory.
 const DATABASE: &str = "hands.db";
 
 /// The questions of this machine. Nothing was ever asked where there is no database.

@@ -47,6 +47,7 @@ pub mod runs;
 pub mod sandbox;
 pub mod secrets;
 pub mod showcase;
+pub mod standing;
 pub mod store;
 pub mod story;
 pub mod task;

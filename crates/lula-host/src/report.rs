@@ -6,13 +6,14 @@ use lula_agents::model_choice::ModelShareOfRun;
 use lula_agents::plan::PlanGraph;
 use lula_agents::recovery::AttemptFailure as Attempt;
 use lula_agents::verdict::{RunVerdict, TestComparison, VerificationEvidence};
-use lula_agents::work::{EarlyEnd, OtherRepository};
+use lula_agents::work::EarlyEnd;
 use lula_graph::RunState;
 use lula_protocol::{BudgetAmounts, BudgetDimension, RunExit, RunId, RunInterrupt};
 use lula_repair::BrokenEnvironment;
 use lula_runner_api::DeliveredView;
 use serde::Serialize;
 
+use crate::standing::RunStanding;
 use crate::story::contest::ContestView;
 use crate::story::evidence::{self, BaselineView};
 use crate::text::{usd, visible};
@@ -26,20 +27,20 @@ pub enum Notice {
     Hint(String),
 }
 
-/// Another repository of a run.
+/// A repository of a run beside the first.
 #[derive(Debug, Serialize)]
-pub struct OtherRepositoryView {
+pub struct RepositoryView {
     repository: String,
     base: String,
     delivered: Option<DeliveredView>,
 }
 
-impl From<&OtherRepository> for OtherRepositoryView {
-    fn from(site: &OtherRepository) -> Self {
+impl RepositoryView {
+    fn of(work: &CodingState, repo: usize) -> Self {
         Self {
-            repository: site.repository.clone(),
-            base: site.place.origin.commit.clone(),
-            delivered: site.delivered.clone(),
+            repository: work.repository(repo).to_owned(),
+            base: work.base_of(repo).to_owned(),
+            delivered: work.delivered_of(repo).cloned(),
         }
     }
 }
@@ -49,6 +50,8 @@ impl From<&OtherRepository> for OtherRepositoryView {
 pub struct RunReport {
     /// The run.
     pub run: RunId,
+    #[serde(skip)]
+    standing: RunStanding,
     /// How it stands: `done`, or what it waits for.
     pub status: &'static str,
     /// The exit status of the command, as a word.
@@ -82,7 +85,7 @@ pub struct RunReport {
     pub delivered: Option<DeliveredView>,
     /// The other repositories, where there are some.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    repositories: Vec<OtherRepositoryView>,
+    repositories: Vec<RepositoryView>,
     files: Vec<String>,
     /// The change.
     pub diff: String,
@@ -101,6 +104,11 @@ pub struct RunReport {
 }
 
 impl RunReport {
+    /// How it stands.
+    pub fn standing(&self) -> RunStanding {
+        self.standing
+    }
+
     /// What it came to, in a word.
     pub fn word(&self) -> &'static str {
         self.ending.unwrap_or(word(self.exit))
@@ -145,6 +153,11 @@ impl RunReport {
     /// The report of a run as it stands.
     pub fn of(run: &RunState<CodingState>) -> Self {
         let (work, progress) = (&*run.state, &run.progress);
+        let standing = match (&progress.ended, &progress.pending) {
+            (Some(ended), _) => RunStanding::ended(ended.exit),
+            (None, Some(_)) => RunStanding::Waiting,
+            (None, None) => RunStanding::Interrupted,
+        };
         let (status, exit, summary) = match (&progress.ended, &progress.pending) {
             (Some(ended), _) => ("done", ended.exit, ended.summary.clone()),
             (None, Some(pending)) => {
@@ -162,14 +175,15 @@ impl RunReport {
             .map(|dimension| (dimension, progress.ledger.spent(dimension)))
             .filter(|(_, amount)| *amount > 0)
             .collect();
-        let produced = work.produced.as_ref();
+        let proposal = work.proposal.as_ref();
         Self {
             run: progress.run.clone(),
+            standing,
             status,
             exit,
             summary,
             task: work.task.text.clone(),
-            base: work.place.as_ref().map(|place| place.origin.commit.clone()),
+            base: work.place_of(0).map(|place| place.origin.commit.clone()),
             by: work.made.as_ref().map(|(by, _)| by.clone()),
             verdict: work.verdict.clone(),
             before: BaselineView::of(work),
@@ -186,10 +200,13 @@ impl RunReport {
             },
             confidence: work.confidence.clone(),
             ratings: work.ratings.clone(),
-            delivered: work.delivered.clone(),
-            repositories: work.sites.iter().map(OtherRepositoryView::from).collect(),
-            files: produced.map(|made| made.files.clone()).unwrap_or_default(),
-            diff: produced.map(|made| made.diff.clone()).unwrap_or_default(),
+            delivered: work.delivered_of(0).cloned(),
+            repositories: (1..work.repositories.len())
+                .filter(|repo| work.place_of(*repo).is_some())
+                .map(|repo| RepositoryView::of(work, repo))
+                .collect(),
+            files: proposal.map(|made| made.files.clone()).unwrap_or_default(),
+            diff: proposal.map(|made| made.diff.clone()).unwrap_or_default(),
             attempts: work.failures.clone(),
             models: work.parts.clone(),
             plan: work.joint.as_ref().map(|joint| joint.dag.clone()),
@@ -272,12 +289,5 @@ pub fn waiting_for(interrupt: &RunInterrupt) -> String {
 
 /// An exit status in a word.
 pub const fn word(exit: RunExit) -> &'static str {
-    match exit {
-        RunExit::Verified => "verified",
-        RunExit::Inconclusive => "unverified",
-        RunExit::Budget | RunExit::WaitingForApproval => "waiting",
-        RunExit::Failed | RunExit::Usage => "failed",
-        // Nothing was tried: something is missing here.
-        RunExit::Environment => "not possible",
-    }
+    RunStanding::ended(exit).word()
 }

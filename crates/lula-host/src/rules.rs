@@ -65,8 +65,8 @@ pub fn files(installation: &Installation) -> Result<Vec<LoadedRulesFile>, HostEr
     Ok(files)
 }
 
-/// The rules of the operator, for the hands; they read a repository's rules themselves.
-pub fn for_hands(
+/// The rules of the operator, for the runner; it reads a repository's rules itself.
+pub fn for_runner(
     installation: &Installation,
     more: &[PathBuf],
 ) -> Result<Vec<lula_runner::service::RunnerRulesFile>, HostError> {

@@ -16,7 +16,7 @@ use lula_store::{
 use crate::error::HostError;
 use crate::installation::Installation;
 
-/// Where the brain keeps what it knows, in the state directory.
+/// Where the driver keeps what it knows, in the state directory.
 pub const RUNS: &str = "runs";
 /// The default file.
 const FILE: &str = "runs.db";

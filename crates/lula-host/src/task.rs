@@ -9,14 +9,14 @@ use lula_agents::guidelines::GuidelineSet;
 use lula_agents::lessons::{LessonRecord, LessonView, MOST};
 use lula_agents::model_choice::ModelTrackRecord;
 use lula_agents::route::TaskLane;
-use lula_agents::task::RepositoryTerms;
+use lula_agents::task::{RepositoryTerms, TaskRepository};
 use lula_agents::team::TeamPolicy;
 use lula_agents::{CoderChoice, DeliverMode, RunTask};
 use lula_sandbox::policy::Profile;
 use lula_store::RunStore;
 use lula_workspace::GitProgram;
 
-use crate::drive::minds;
+use crate::drive::model_endpoints;
 use crate::error::HostError;
 use crate::history::{History, standing};
 use crate::installation::Installation;
@@ -93,12 +93,12 @@ impl TaskRequest {
         let git = find_git(installation)?;
         let named = self.repositories.first().map(PathBuf::as_path);
         let (repository, here) = around(named, &git)?;
-        let also = self.others(&repository, &git)?;
-        let paths = RunTask {
-            also: also.clone(),
-            ..RunTask::new(&self.text, repository.to_string_lossy())
-        };
-        let models = minds::named(&self.models, installation)?;
+        let mut paths = RunTask::new(&self.text, repository.to_string_lossy());
+        let others = self.others(&repository, &git)?;
+        paths
+            .repositories
+            .extend(others.into_iter().map(TaskRepository::new));
+        let models = model_endpoints::named(&self.models, installation)?;
         self.check_models(models.is_empty())?;
         let policy = sandbox::policy(installation, Profile::Build);
         let task = RunTask {
@@ -107,8 +107,7 @@ impl TaskRequest {
             accept: named_for(&paths, &self.accept, 0),
             team: self.team.clone(),
             best_of: self.best_of,
-            also,
-            also_terms: self.terms(&paths, installation)?,
+            repositories: self.with_terms(&paths, installation)?,
             deliver: self.deliver,
             ask_first: self.approval == ApprovalMode::First,
             lane: self.lane,
@@ -148,42 +147,43 @@ impl TaskRequest {
 
     /// The other repositories, which have to be others.
     fn others(&self, first: &Path, git: &GitProgram) -> Result<Vec<String>, HostError> {
-        let mut also: Vec<String> = Vec::new();
+        let mut others: Vec<String> = Vec::new();
         for named in self.repositories.iter().skip(1) {
             let (other, _) = around(Some(named), git)?;
             let path = other.to_string_lossy().into_owned();
-            if other == first || also.contains(&path) {
+            if other == first || others.contains(&path) {
                 let why = format!("{} is named twice", other.display());
                 return refused(why, "name each repository once");
             }
-            also.push(path);
+            others.push(path);
         }
-        if !also.is_empty() && self.team.is_none() {
+        if !others.is_empty() && self.team.is_none() {
             return refused(
                 "several repositories are for several agents",
                 "add --agents N, or name one repository",
             );
         }
-        if !also.is_empty() && self.deliver == DeliverMode::Worktree {
+        if !others.is_empty() && self.deliver == DeliverMode::Worktree {
             return refused(
                 "files of several checkouts cannot be changed as one",
                 "use --deliver branch, patch or none",
             );
         }
-        Ok(also)
+        Ok(others)
     }
 
-    /// What the other repositories are held to.
-    fn terms(
+    /// The repositories, each but the first with what it is held to.
+    fn with_terms(
         &self,
         task: &RunTask,
         installation: &Installation,
-    ) -> Result<Vec<RepositoryTerms>, HostError> {
-        let mut all = Vec::new();
-        for (index, repository) in task.also.iter().enumerate() {
-            all.push(RepositoryTerms {
-                accept: named_for(task, &self.accept, index + 1),
-                guidelines: guidelines::in_force(Some(Path::new(repository)), installation)?,
+    ) -> Result<Vec<TaskRepository>, HostError> {
+        let mut all = task.repositories.clone();
+        for (repo, repository) in all.iter_mut().enumerate().skip(1) {
+            let top = Path::new(&repository.path);
+            repository.terms = Some(RepositoryTerms {
+                accept: named_for(task, &self.accept, repo),
+                guidelines: guidelines::in_force(Some(top), installation)?,
             });
         }
         Ok(all)
@@ -193,7 +193,7 @@ impl TaskRequest {
     fn guidance(&self, top: &Path, installation: &Installation) -> Result<GuidelineSet, HostError> {
         let judges = match self.judges.as_slice() {
             [] => Vec::new(),
-            names => minds::named(names, installation)?,
+            names => model_endpoints::named(names, installation)?,
         };
         Ok(GuidelineSet {
             guidelines: guidelines::in_force(Some(top), installation)?,
@@ -208,9 +208,9 @@ impl TaskRequest {
 /// Commands as one of several repositories runs them: in each, or only in the one that a command names
 /// before a colon; none where it names another.
 fn named_for(task: &RunTask, commands: &[String], repo: usize) -> Vec<String> {
-    let names: Vec<String> = match task.also.len() {
-        0 => Vec::new(),
-        count => (0..=count).map(|repo| task.repository_name(repo)).collect(),
+    let names: Vec<String> = match task.repositories.len() {
+        0 | 1 => Vec::new(),
+        count => (0..count).map(|repo| task.repository_name(repo)).collect(),
     };
     let command = |text: &String| {
         let (name, rest) = text.split_once(':').unwrap_or_default();
@@ -233,11 +233,11 @@ pub async fn recall(
     if task.models.len() > 1 {
         task.standing = standing::standing(&history.stats());
         let named =
-            |known: &ModelTrackRecord| task.models.iter().any(|mind| mind.name == known.model);
+            |known: &ModelTrackRecord| task.models.iter().any(|model| model.name == known.model);
         task.standing.retain(named);
     }
     if !task.models.is_empty() {
-        let records = history.lessons(&task.repository, installation).await?;
+        let records = history.lessons(task.repository(0), installation).await?;
         task.lessons = view(records)?;
     }
     let git = find_git(installation).ok();
@@ -260,11 +260,11 @@ fn view(records: Vec<LessonRecord>) -> Result<LessonView, HostError> {
 mod tests {
     use super::*;
 
-    fn task(also: &[&str]) -> RunTask {
-        RunTask {
-            also: also.iter().map(ToString::to_string).collect(),
-            ..RunTask::new("rename the field", "/repositories/server")
-        }
+    fn task(others: &[&str]) -> RunTask {
+        let mut task = RunTask::new("rename the field", "/repositories/server");
+        let others = others.iter().map(|path| TaskRepository::new(*path));
+        task.repositories.extend(others);
+        task
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::runs::reader;
 use crate::workspaces;
 
 /// What was taken back.
-pub enum TakenBack {
+pub enum UndoOutcome {
     /// Files of the checkout are as before the run.
     Files {
         /// The workspace that brings the change back.
@@ -33,24 +33,20 @@ pub async fn undo(
     run: &RunId,
     store: Arc<dyn RunStore>,
     installation: &Installation,
-) -> Result<TakenBack, HostError> {
+) -> Result<UndoOutcome, HostError> {
     let known = reader(store)?.show(run, None).await?;
     let work = &known.state;
-    let own = work
-        .delivered
-        .iter()
-        .map(|one| (Path::new(&work.task.repository), one));
-    let others = work.sites.iter();
-    let others =
-        others.filter_map(|site| Some((Path::new(&site.repository), site.delivered.as_ref()?)));
-    let delivered: Vec<_> = own.chain(others).collect();
+    let all = 0..work.repositories.len();
+    let delivered: Vec<_> = all
+        .filter_map(|repo| Some((Path::new(work.repository(repo)), work.delivered_of(repo)?)))
+        .collect();
     let Some((_, first)) = delivered.first() else {
         return Err(HostError::NotUndone(format!("{run} delivered nothing")));
     };
     if let Some(id) = &first.workspace {
         let files = workspaces::store(installation)?.open(id)?.undo()?;
         labels::was_undone(run, installation)?;
-        return Ok(TakenBack::Files {
+        return Ok(UndoOutcome::Files {
             workspace: id.clone(),
             files: files.iter().map(ToString::to_string).collect(),
         });
@@ -61,5 +57,5 @@ pub async fn undo(
     let places = delivered
         .iter()
         .map(|(repository, _)| (*repository).to_owned());
-    Ok(TakenBack::Branches(places.zip(undone).collect()))
+    Ok(UndoOutcome::Branches(places.zip(undone).collect()))
 }

@@ -148,79 +148,83 @@ pub fn find_git(configured: &str) -> Option<GitProgram> {
 
 /// What agents of runs built on together.
 #[derive(Debug, Serialize)]
-pub struct Lines {
+pub struct IntegrationBranches {
     /// All there are.
-    pub lines: Vec<LineFacts>,
+    #[serde(rename = "lines")]
+    pub branches: Vec<IntegrationBranchFacts>,
     /// Below `quarantine/` of the state directory.
     pub quarantined: Vec<String>,
 }
 
-/// One line.
+/// One integration branch.
 #[derive(Debug, Serialize)]
-pub struct LineFacts {
+pub struct IntegrationBranchFacts {
     /// Its name.
-    pub line: String,
+    #[serde(rename = "line")]
+    pub branch: String,
     /// The run.
     pub run: String,
     /// Over which repository.
     pub repository: String,
-    /// How many changes were produced for it.
-    pub produced: usize,
+    /// How many commits agents made for it.
+    #[serde(rename = "produced")]
+    pub commits: usize,
     /// How many of them are in it.
-    pub integrated: usize,
+    #[serde(rename = "integrated")]
+    pub merged: usize,
     /// Whether its space was given back.
     pub archived: bool,
     /// What it takes.
     pub bytes: u64,
 }
 
-fn row(line: &IntegrationBranch) -> LineFacts {
-    let produced = line.produced().unwrap_or_default();
+fn row(branch: &IntegrationBranch) -> IntegrationBranchFacts {
+    let commits = branch.agent_commits().unwrap_or_default();
     let is_in =
-        |one: &&integration_branch::AgentCommit| line.contains(&one.commit).unwrap_or(false);
-    LineFacts {
-        line: line.name().to_string(),
-        run: line.run().to_string(),
-        repository: line.repository().display().to_string(),
-        integrated: produced.iter().filter(is_in).count(),
-        produced: produced.len(),
-        archived: line.is_archived(),
-        bytes: line.bytes(),
+        |one: &&integration_branch::AgentCommit| branch.contains(&one.commit).unwrap_or(false);
+    IntegrationBranchFacts {
+        branch: branch.name().to_string(),
+        run: branch.run().to_string(),
+        repository: branch.repository().display().to_string(),
+        merged: commits.iter().filter(is_in).count(),
+        commits: commits.len(),
+        archived: branch.is_archived(),
+        bytes: branch.bytes(),
     }
 }
 
-impl Lines {
+impl IntegrationBranches {
     /// All there are, and what was set aside.
     pub fn of(installation: &Installation) -> Result<Self, HostError> {
         let state = installation.state_directory()?;
         let found = IntegrationBranch::list(&state, &repository::find_git(installation)?);
         Ok(Self {
-            lines: found.iter().map(row).collect(),
+            branches: found.iter().map(row).collect(),
             quarantined: integration_branch::quarantined(&state),
         })
     }
 }
 
-/// Puts what was produced for the lines of a run into one file each, and gives their space back.
+/// Puts the commits of the integration branches of a run into one file each, and gives their space back.
 pub fn archive(run: &str, installation: &Installation) -> Result<(), HostError> {
     let state = installation.state_directory()?;
     let git = repository::find_git(installation)?;
     let store = store(installation)?;
-    let of_run = |line: &IntegrationBranch| line.run().as_str() == run;
+    let of_run = |branch: &IntegrationBranch| branch.run().as_str() == run;
     let found: Vec<IntegrationBranch> = IntegrationBranch::list(&state, &git)
         .into_iter()
         .filter(of_run)
         .collect();
     if found.is_empty() {
-        return Err(HostError::NoLines(run.to_owned()));
+        return Err(HostError::NoBranches(run.to_owned()));
     }
-    for line in &found {
+    for branch in &found {
         let mut over = Vec::new();
         for record in store.list()? {
             let Ok(checkout) = Checkout::find(&state, &record.id, &git) else {
                 continue;
             };
-            if checkout.origin().line.as_deref() == Some(line.name().as_str()) {
+            if checkout.origin().line.as_deref() == Some(branch.name().as_str()) {
                 over.push((store.open(&record.id)?, checkout));
             }
         }
@@ -228,8 +232,8 @@ pub fn archive(run: &str, installation: &Installation) -> Result<(), HostError> 
         for (workspace, _) in &over {
             drop(workspace.layer()?);
         }
-        let turn = line.turn()?;
-        line.archive()?;
+        let turn = branch.turn()?;
+        branch.archive()?;
         drop(turn);
         for (workspace, checkout) in over {
             workspace.discard(true)?;

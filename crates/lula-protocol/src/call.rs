@@ -1,4 +1,4 @@
-//! Tool calls: everything an agent can ask the hands to do.
+//! Tool calls: everything an agent can ask the runner to do.
 //!
 //! Each tool has its own typed input that rejects unknown fields. There is deliberately no field
 //! that speaks about approval, policy or trust: a call describes an act, and the gate decides.

@@ -72,13 +72,13 @@ pub enum RunInterrupt {
         /// What is known.
         detail: String,
     },
-    /// The hands have a question before they do it: people have to answer there.
+    /// The runner has a question before it acts: people have to answer there.
     Held {
         /// What is not done yet.
         effect: EffectId,
         /// What it is called.
         name: String,
-        /// The question, as the hands name it.
+        /// The question, as the runner names it.
         approval: ApprovalId,
         /// Why they ask, in one sentence.
         reason: String,

@@ -4,34 +4,36 @@
 //! share them, and the OpenAPI document is made from them. The [`client`] asks a runner that
 //! listens, or starts one of its own as a child by the path of the program. This crate must never
 //! open a workspace or start a tool, and knows neither the sandbox, nor the workspaces, nor the
-//! gate behind the runner: it depends on the wire types, and on those of trials.
+//! gate behind the runner: it depends on the wire types, and on those of test runs.
 #![forbid(unsafe_code)]
 
 mod approvals;
+mod branches;
 pub mod client;
-mod lines;
+mod deliveries;
+mod effects;
 mod service;
 mod sessions;
-mod trials;
+mod test_runs;
 mod workspaces;
 
 pub use approvals::{ApprovalList, ApprovalView, EXPIRED, REJECTED, VoteView};
-pub use lines::{
+pub use branches::{
     BranchWorkspaceStart, CommitAgentChange, CommittedAgentChangeView, CommittedChangeState,
-    ConflictFile, ConflictHunk, DeliverAllPart, DeliverAllRequest, DeliverAllResult, FailedCommand,
-    FillWorkspaceFromBranch, FilledWorkspaceView, IntegrationBranchList, IntegrationBranchView,
-    MergeAgentChange, MergeAgentChangeResult, MergeTestRequirement, OpenIntegrationBranch,
-    OpenWorkspaceOnBranch,
+    ConflictFile, ConflictHunk, FailedCommand, FillWorkspaceFromBranch, FilledWorkspaceView,
+    IntegrationBranchList, IntegrationBranchRef, IntegrationBranchView, MergeAgentChange,
+    MergeAgentChangeResult, MergeTestRequirement, OpenWorkspaceOnBranch,
 };
+pub use deliveries::{ChangeDelivery, DeliverChanges, DeliveredChanges, DeliveredView};
+pub use effects::EffectCall;
 pub use service::{RunnerCapabilities, RunnerHealth, RunnerProblem};
 pub use sessions::{
     SessionControl, SessionEvent, SessionList, SessionView, StartSession, StreamName, TerminalSize,
     ToolCallBatch, ToolCallBatchItem, ToolCallBatchMode, ToolCallBatchResult,
 };
-pub use trials::{TestRunEvent, TestRunRequest, TestRunResult};
+pub use test_runs::{TestRunEvent, TestRunRequest, TestRunResult};
 pub use workspaces::{
     ChangeView, CheckoutOriginView, CheckoutRequest, CommitWorkspace, CommittedChangeView,
-    CommittedWorkspace, DeliverChangeRequest, DeliveredView, DiffView, IgnoredFilesView,
-    OpenWorkspace, RestoreSnapshot, START, SnapshotView, TakeSnapshot, UndoCommit, WorkspaceList,
-    WorkspaceState, WorkspaceView,
+    CommittedWorkspace, DiffView, IgnoredFilesView, OpenWorkspace, RestoreSnapshot, START,
+    SnapshotView, TakeSnapshot, UndoCommit, WorkspaceList, WorkspaceState, WorkspaceView,
 };

@@ -207,50 +207,6 @@ pub struct CommittedChangeView {
     pub diff: String,
 }
 
-/// Puts a judged change into its repository: as a new branch, touching neither checkout nor index,
-/// or into the files of the checkout, where those it touches are as they were committed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct DeliverChangeRequest {
-    /// Identity of the effect: the same id never happens twice.
-    pub effect: EffectId,
-    /// Lease epoch of the caller.
-    pub epoch: u64,
-    /// The run on whose behalf it is done.
-    pub run: RunId,
-    /// The state that was judged. Another one is not delivered.
-    pub tree: Digest,
-    /// The branch to make, which must not be there.
-    #[schemars(length(min = 1, max = 200))]
-    pub branch: String,
-    /// The commit's message.
-    #[schemars(length(min = 1, max = 65536))]
-    pub message: String,
-    /// The commit's time, Unix time in seconds.
-    pub at: u64,
-    /// Whether it goes into the files of the checkout instead. The branch then only names it.
-    #[serde(default)]
-    pub into_files: bool,
-}
-
-/// A change that arrived. Runs keep it in their logs, where what is not there is written as `null`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct DeliveredView {
-    /// The branch, where one was made.
-    #[serde(default)]
-    pub branch: Option<String>,
-    /// The commit it names.
-    #[serde(default)]
-    pub commit: Option<String>,
-    /// The directory whose files were changed, where some were.
-    #[serde(default)]
-    pub directory: Option<String>,
-    /// The workspace that can put those files back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workspace: Option<WorkspaceId>,
-}
-
 /// The snapshot that every workspace of a commit begins with.
 pub const START: &str = "start";
 

@@ -1,4 +1,4 @@
-//! The hands: what may be done to a workspace, done.
+//! The runner: what may be done to a workspace, done.
 //!
 //! `lula runner` opens transactional workspaces, runs tools in them and answers over HTTP; what is
 //! said there, and the client that asks, are `lula-runner-api`. It must never run anything outside a sandbox, never let a

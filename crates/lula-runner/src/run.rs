@@ -16,7 +16,7 @@ const ORPHANED: Duration = Duration::from_secs(3);
 /// How to run.
 #[derive(Debug)]
 pub struct RunnerOptions {
-    /// What the hands work on.
+    /// What the runner works on.
     pub setup: RunnerSetup,
     /// Where to listen.
     pub listen: RunnerAddress,
@@ -29,9 +29,9 @@ pub struct RunnerOptions {
 /// Why there is no runner.
 #[derive(Debug, thiserror::Error)]
 pub enum RunnerStartError {
-    /// The hands cannot work.
+    /// The runner cannot work.
     #[error(transparent)]
-    Hands(#[from] RequestRefusal),
+    Service(#[from] RequestRefusal),
     /// It cannot listen for callers.
     #[error(transparent)]
     Listen(#[from] ListenError),
@@ -44,14 +44,14 @@ pub enum RunnerStartError {
 /// is told where it listens.
 pub fn run(options: RunnerOptions, ready: impl FnOnce(&str)) -> Result<(), RunnerStartError> {
     // Before any thread: the engine starts its helper from here.
-    let hands = Arc::new(RunnerService::new(options.setup)?);
+    let service = Arc::new(RunnerService::new(options.setup)?);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
     runtime.block_on(async {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
-        let server = RunnerServer::bind(&options.listen, options.key, hands).await?;
+        let server = RunnerServer::bind(&options.listen, options.key, service).await?;
         tracing::info!(place = %server.place(), "runner listens");
         ready(&server.place());
         let parent = async {

@@ -1,6 +1,6 @@
 //! Changes that do not fit to each other: tried again by the agent that made them, then by another,
 //! then a person is asked. Who is done before whom is settled by the model, which answers some only
-//! when it was asked something else: a task that looks at another begins when that one is integrated.
+//! when it was asked something else: a task that looks at another begins when that one is merged.
 
 use lula_models::script::ScriptTurn;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Plans that agents rewire, with edits that meet, over kill -9 of the brain and of its runner.
+//! Plans that agents rewire, with edits that meet, over kill -9 of the driver and of its runner.
 
 use lula_models::script::ScriptTurn;
 use serde_json::{Value, json};
@@ -101,7 +101,7 @@ fn outcome(world: &LulaEnv) -> Value {
 
 /// So many kills in the suite; `LULA_PLAN_KILLS` makes it more.
 #[test]
-fn wherever_brain_and_runner_are_killed_a_plan_ends_the_same() {
+fn wherever_driver_and_runner_are_killed_a_plan_ends_the_same() {
     let kills = std::env::var("LULA_PLAN_KILLS").ok();
     let kills: u64 = kills.map_or(BLOWS, |text| text.parse().unwrap());
     let mut dice = Dice(kills);

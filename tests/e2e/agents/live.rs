@@ -72,7 +72,7 @@ fn on_a_terminal_each_task_has_a_line_that_changes() {
     for (task, state) in [
         ("alpha", "runs sleep 0.3"),
         ("beta", "waits for alpha"),
-        ("alpha", "integrated"),
+        ("alpha", "merged"),
         ("beta", "runs sleep 0.3"),
     ] {
         let drawn = words.lines().any(|line| {
@@ -101,7 +101,7 @@ fn elsewhere_what_happens_is_told_line_by_line() {
     for line in [
         "scheduler       alpha begins as run_",
         "  alpha: runs sleep 0.3",
-        "scheduler       alpha is integrated",
+        "scheduler       alpha is merged",
         "  beta: writes beta.py",
     ] {
         assert_eq!(

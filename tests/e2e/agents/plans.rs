@@ -33,7 +33,7 @@ fn two_tasks_are_done_by_two_agents_and_come_together_on_one_branch() {
     world.run(&["replay", run, "--verify"]).exits(0);
     let shown = world.run(&["show", run]).exits(0).stdout;
     assert!(
-        shown.contains("alpha") && shown.contains("integrated"),
+        shown.contains("alpha") && shown.contains("merged"),
         "{shown}"
     );
     let trace = world.run(&["trace", run, "--json"]).exits(0).json();

@@ -1,4 +1,4 @@
-//! Where agents that are drawn by lot work: a real repository, a real line with its merge queue, and
+//! Where agents that are drawn by lot work: a real repository, a real integration branch with its merge queue, and
 //! real workspaces over it, without sandboxes. Everything that was produced is written down.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,10 +23,10 @@ const WORD: &str = "word ";
 /// Something an agent produced, and what came of it.
 #[derive(Debug, Clone)]
 pub(super) struct Product {
-    pub(super) job: String,
+    pub(super) step: String,
     pub(super) commit: String,
-    /// Whether it was brought into the line; `None` where that was never tried.
-    pub(super) integrated: Option<bool>,
+    /// Whether it was merged into the integration branch; `None` where that was never tried.
+    pub(super) merged: Option<bool>,
     /// The lines it wrote, by file.
     marks: Vec<(String, String)>,
 }
@@ -220,13 +220,13 @@ impl Bench {
         self.state.path()
     }
 
-    pub(super) fn line(&self, run: &RunId) -> IntegrationBranch {
+    pub(super) fn branch(&self, run: &RunId) -> IntegrationBranch {
         let repository = self.repository.path();
         IntegrationBranch::begin(self.state(), run, repository, None, &self.git).unwrap()
     }
 
-    pub(super) fn git(&self, line: &IntegrationBranch, arguments: &[&str]) -> String {
-        let name: &IntegrationBranchName = line.name();
+    pub(super) fn git(&self, branch: &IntegrationBranch, arguments: &[&str]) -> String {
+        let name: &IntegrationBranchName = branch.name();
         let directory = IntegrationBranch::home(self.state())
             .join(name.as_str())
             .join("git");
@@ -252,15 +252,15 @@ impl Bench {
 
     /// Opens the workspace of an agent, who begins with what it is handed.
     pub(super) fn settle(&mut self, id: &WorkspaceId, handoff: &AgentHandoff) {
-        let line = self.line(&handoff.parent);
+        let branch = self.branch(&handoff.parent);
         for commit in &handoff.contains {
-            assert!(line.contains(commit).unwrap(), "what it needs is there");
+            assert!(branch.contains(commit).unwrap(), "what it needs is there");
         }
         let with = match &handoff.start {
-            BranchWorkspaceStart::Line => None,
+            BranchWorkspaceStart::Branch => None,
             BranchWorkspaceStart::Merge { commit } => Some(commit.as_str()),
         };
-        let checkout = Checkout::make_over(self.state(), id, &line, with, &self.git).unwrap();
+        let checkout = Checkout::make_over(self.state(), id, &branch, with, &self.git).unwrap();
         let mut workspace = self.workspace(id, &checkout);
         let over = checkout.laid_over().unwrap();
         workspace.lay(&over).unwrap();
@@ -311,10 +311,10 @@ impl Bench {
 
     /// Keeps what an agent did; tells the commit and what of it is outside its scope. Markers of a
     /// conflict are no work.
-    pub(super) fn keep(
+    pub(super) fn commit(
         &mut self,
-        line: &IntegrationBranch,
-        job: &str,
+        branch: &IntegrationBranch,
+        step: &str,
         id: &WorkspaceId,
         message: &str,
     ) -> Result<(String, Vec<String>), String> {
@@ -330,72 +330,74 @@ impl Bench {
         let changed = taken.files.iter().map(|file| file.path.clone());
         let outside: Vec<String> = changed.filter(|path| !agent.scope.holds(path)).collect();
         let order = order(message);
-        let commit = line
-            .keep(
-                &job.parse().unwrap(),
+        let commit = branch
+            .commit_change(
+                &step.parse().unwrap(),
                 &agent.checkout,
                 &taken,
                 &order,
                 !outside.is_empty(),
             )
             .unwrap();
-        // What was written and taken away again was never produced.
+        // What was written and taken away again was never committed.
         let stays = |(path, line): &&(String, String)| {
             let text = agent.sees(path).unwrap_or_default();
             text.lines().any(|other| other == line)
         };
         self.products.push(Product {
-            job: job.to_owned(),
+            step: step.to_owned(),
             commit: commit.clone(),
-            integrated: None,
+            merged: None,
             marks: agent.marks.iter().filter(stays).cloned().collect(),
         });
         Ok((commit, outside))
     }
 
-    /// Brings a product into the line, as the merge queue does; tells the commit, or what does not
+    /// Merges a product, as the merge queue does; tells the commit, or what does not
     /// fit and where.
-    pub(super) fn join(
+    pub(super) fn merge(
         &mut self,
-        line: &IntegrationBranch,
-        job: &str,
+        branch: &IntegrationBranch,
+        step: &str,
         commit: &str,
         message: &str,
     ) -> Result<String, (String, Vec<String>)> {
-        let _turn = line.turn().unwrap();
-        line.candidate(&job.parse().unwrap(), commit).unwrap();
-        let was = line.commit().unwrap();
-        let landed = merged(line, commit, message);
+        let _turn = branch.turn().unwrap();
+        branch.candidate(&step.parse().unwrap(), commit).unwrap();
+        let was = branch.commit().unwrap();
+        let commit_of_merge = merged(branch, commit, message);
         let product = self.products.iter_mut();
         let product = product.rev().find(|one| one.commit == commit).unwrap();
-        assert_eq!(product.integrated, None, "{job} is brought in once");
-        product.integrated = Some(landed.is_ok());
-        let Ok(landed) = landed else {
-            assert_eq!(line.commit().unwrap(), was, "a conflict moves nothing");
-            return landed;
+        assert_eq!(product.merged, None, "{step} is brought in once");
+        product.merged = Some(commit_of_merge.is_ok());
+        let Ok(commit_of_merge) = commit_of_merge else {
+            assert_eq!(branch.commit().unwrap(), was, "a conflict moves nothing");
+            return commit_of_merge;
         };
-        assert!(line.contains(commit).unwrap() && line.contains(&was).unwrap());
+        assert!(branch.contains(commit).unwrap() && branch.contains(&was).unwrap());
         let marks = product.marks.clone();
-        let laid = line.lay_out(&self.tree(line, &landed)).unwrap();
+        let laid = branch
+            .extract(&self.tree(branch, &commit_of_merge))
+            .unwrap();
         let there = files(&laid.path());
         for (path, mark) in marks {
             let text = there.get(&path).cloned().unwrap_or_default();
             let text = String::from_utf8(text).unwrap();
             let found = text.lines().any(|line| line == mark);
-            assert!(found, "{job} lost {mark:?} of {path}:\n{text}");
+            assert!(found, "{step} lost {mark:?} of {path}:\n{text}");
         }
-        Ok(landed)
+        Ok(commit_of_merge)
     }
 
-    fn tree(&self, line: &IntegrationBranch, commit: &str) -> String {
+    fn tree(&self, branch: &IntegrationBranch, commit: &str) -> String {
         let name = format!("{commit}^{{tree}}");
-        self.git(line, &["rev-parse", &name]).trim().to_owned()
+        self.git(branch, &["rev-parse", &name]).trim().to_owned()
     }
 
     /// Takes the whole into the run's own workspace.
-    pub(super) fn lay(&mut self, line: &IntegrationBranch, id: &WorkspaceId) {
-        let commit = line.commit().unwrap();
-        let pieces = line.pieces(line.base(), &commit).unwrap();
+    pub(super) fn fill(&mut self, branch: &IntegrationBranch, id: &WorkspaceId) {
+        let commit = branch.commit().unwrap();
+        let pieces = branch.pieces(branch.base(), &commit).unwrap();
         let (_, workspace) = self.own.get_mut(id).unwrap();
         workspace.lay(&pieces).unwrap();
     }
@@ -416,16 +418,16 @@ fn order(message: &str) -> BranchDelivery<'_> {
 
 /// Merges a product and lands it, where it merges and every word stands once.
 fn merged(
-    line: &IntegrationBranch,
+    branch: &IntegrationBranch,
     commit: &str,
     message: &str,
 ) -> Result<String, (String, Vec<String>)> {
-    let merge = line.merge(commit).unwrap();
+    let merge = branch.merge(commit).unwrap();
     if !merge.conflicts.is_empty() {
         let files = merge.conflicts.iter().map(|one| one.path.clone()).collect();
         return Err(("both sides changed the same".to_owned(), files));
     }
-    let laid = line.lay_out(&merge.tree).unwrap();
+    let laid = branch.extract(&merge.tree).unwrap();
     let texts: Vec<String> = files(&laid.path())
         .into_values()
         .map(|bytes| String::from_utf8(bytes).unwrap())
@@ -434,8 +436,8 @@ fn merged(
         let said = "it merges, and then a word stands twice".to_owned();
         return Err((said, Vec::new()));
     }
-    match line.land(&merge, &order(message), b"null").unwrap() {
-        BranchAdvance::Landed(commit) => Ok(commit),
+    match branch.advance(&merge, &order(message), b"null").unwrap() {
+        BranchAdvance::Merged(commit) => Ok(commit),
         BranchAdvance::Moved => panic!("it is our turn"),
     }
 }

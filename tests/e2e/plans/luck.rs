@@ -1,4 +1,4 @@
-//! Hands, agents and a planner that do what was drawn, and nothing by themselves.
+//! A runner, agents and a planner that do what was drawn, and nothing by themselves.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard};
@@ -22,10 +22,10 @@ use lula_repair::trial::{
 };
 use lula_runner_api::{
     CheckoutOriginView, CommitAgentChange, CommittedAgentChangeView, CommittedChangeView,
-    ConflictFile, DeliverAllRequest, DeliverAllResult, DeliverChangeRequest, DeliveredView,
-    FillWorkspaceFromBranch, FilledWorkspaceView, IntegrationBranchView, MergeAgentChange,
-    MergeAgentChangeResult, OpenIntegrationBranch, OpenWorkspace, OpenWorkspaceOnBranch,
-    RunnerProblem, TestRunRequest, TestRunResult, ToolCallBatchItem, WorkspaceState, WorkspaceView,
+    ConflictFile, DeliverChanges, DeliveredChanges, EffectCall, FillWorkspaceFromBranch,
+    FilledWorkspaceView, IntegrationBranchRef, IntegrationBranchView, MergeAgentChange,
+    MergeAgentChangeResult, OpenWorkspace, OpenWorkspaceOnBranch, RunnerProblem, TestRunRequest,
+    TestRunResult, ToolCallBatchItem, WorkspaceState, WorkspaceView,
 };
 
 use super::bench::Bench;
@@ -89,7 +89,7 @@ impl State {
                 let number = u64::try_from(self.wishes.len()).unwrap();
                 let wish = PlanChangeRequest {
                     id: EffectId::from_parts(number, [3; 10]),
-                    job: handoff.job.clone(),
+                    step: handoff.step.clone(),
                     arguments: rewiring.proposed(handoff.authority.scope.patterns()),
                     run,
                 };
@@ -268,15 +268,15 @@ impl RunnerPort for Luck {
         })
     }
 
-    async fn trial(
+    async fn run_tests(
         &self,
         workspace: &WorkspaceId,
-        trial: &TestRunRequest,
+        request: &TestRunRequest,
         _: &ProgressObserver,
     ) -> Result<TestRunResult, RunnerPortError> {
-        if matches!(trial, TestRunRequest::Examine { .. }) {
+        if matches!(request, TestRunRequest::RunTests { .. }) {
             let baseline = baseline();
-            return Ok(TestRunResult::Examined {
+            return Ok(TestRunResult::Ran {
                 baseline: Box::new(baseline),
             });
         }
@@ -294,42 +294,41 @@ impl RunnerPort for Luck {
             changed_files: self.state().bench.take(workspace).files.len(),
             ..VerificationEvidence::default()
         });
-        Ok(TestRunResult::Weighed { evidence })
+        Ok(TestRunResult::Verified { evidence })
     }
 
-    async fn open_line(
+    async fn open_branch(
         &self,
-        order: &OpenIntegrationBranch,
+        order: &IntegrationBranchRef,
     ) -> Result<IntegrationBranchView, RunnerPortError> {
-        let line = self.state().bench.line(&order.run);
+        let branch = self.state().bench.branch(&order.run);
         Ok(IntegrationBranchView {
-            line: line.name().as_str().to_owned(),
+            branch: branch.name().as_str().to_owned(),
             run: order.run.clone(),
-            path: order.path.clone(),
-            base: line.base().to_owned(),
-            commit: line.commit().unwrap(),
-            produced: Vec::new(),
+            path: order.repository.clone(),
+            base: branch.base().to_owned(),
+            commit: branch.commit().unwrap(),
+            commits: Vec::new(),
             archived: false,
             bytes: 0,
         })
     }
 
-    async fn open_at_line(
+    async fn open_on_branch(
         &self,
-        _: &str,
         _: &OpenWorkspaceOnBranch,
     ) -> Result<WorkspaceView, RunnerPortError> {
         no()
     }
 
-    async fn produce(
+    async fn commit(
         &self,
-        _: &str,
-        order: &CommitAgentChange,
+        call: &EffectCall<CommitAgentChange>,
     ) -> Result<CommittedAgentChangeView, RunnerPortError> {
+        let order = &call.order;
         let bench = &mut self.state().bench;
-        let line = bench.line(&order.run);
-        match bench.keep(&line, &order.task, &order.workspace, &order.message) {
+        let branch = bench.branch(&call.run);
+        match bench.commit(&branch, &order.step, &order.workspace, &order.message) {
             Ok((commit, outside)) => Ok(CommittedAgentChangeView {
                 commit,
                 files: Vec::new(),
@@ -339,17 +338,17 @@ impl RunnerPort for Luck {
         }
     }
 
-    async fn integrate(
+    async fn merge(
         &self,
-        _: &str,
-        order: &MergeAgentChange,
+        call: &EffectCall<MergeAgentChange>,
     ) -> Result<MergeAgentChangeResult, RunnerPortError> {
+        let order = &call.order;
         let bench = &mut self.state().bench;
-        let line = bench.line(&order.run);
-        let onto = line.commit().unwrap();
-        let came = bench.join(&line, &order.task, &order.commit, &order.message);
-        Ok(match came {
-            Ok(commit) => MergeAgentChangeResult::Integrated {
+        let branch = bench.branch(&call.run);
+        let onto = branch.commit().unwrap();
+        let merged = bench.merge(&branch, &order.step, &order.commit, &order.message);
+        Ok(match merged {
+            Ok(commit) => MergeAgentChangeResult::Merged {
                 commit,
                 tests: Some(Box::new(results())),
             },
@@ -369,16 +368,16 @@ impl RunnerPort for Luck {
         })
     }
 
-    async fn lay(
+    async fn fill(
         &self,
-        _: &str,
-        order: &FillWorkspaceFromBranch,
+        call: &EffectCall<FillWorkspaceFromBranch>,
     ) -> Result<FilledWorkspaceView, RunnerPortError> {
+        let order = &call.order;
         let bench = &mut self.state().bench;
-        let line = bench.line(&order.run);
-        bench.lay(&line, &order.workspace);
+        let branch = bench.branch(&call.run);
+        bench.fill(&branch, &order.workspace);
         Ok(FilledWorkspaceView {
-            commit: line.commit().unwrap(),
+            commit: branch.commit().unwrap(),
             tree: bench.take(&order.workspace).digest,
             files: Vec::new(),
         })
@@ -386,16 +385,8 @@ impl RunnerPort for Luck {
 
     async fn deliver(
         &self,
-        _: &WorkspaceId,
-        _: &DeliverChangeRequest,
-    ) -> Result<DeliveredView, RunnerPortError> {
-        no()
-    }
-
-    async fn deliver_all(
-        &self,
-        _: &DeliverAllRequest,
-    ) -> Result<DeliverAllResult, RunnerPortError> {
+        _: &EffectCall<DeliverChanges>,
+    ) -> Result<DeliveredChanges, RunnerPortError> {
         no()
     }
 }

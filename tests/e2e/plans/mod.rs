@@ -34,18 +34,18 @@ const RESTS: usize = 50;
 struct Seen {
     runs: usize,
     whole: usize,
-    jobs: usize,
+    steps: usize,
     patched: usize,
     refused: usize,
     produced: usize,
-    integrated: usize,
+    merged: usize,
     conflicts: usize,
     resolvers: usize,
     asked: usize,
     strays: usize,
 }
 
-fn mind() -> ModelChoice {
+fn model() -> ModelChoice {
     ModelChoice {
         name: "luck/luck".to_owned(),
         model: "luck".to_owned(),
@@ -122,21 +122,18 @@ async fn events(store: &dyn RunStore, run: &RunId) -> Vec<RunStateEvent> {
 /// What must hold of a plan whenever something happens to it.
 fn allowed(dag: &PlanGraph, event: &RunStateEvent) {
     match event {
-        RunStateEvent::Job {
+        RunStateEvent::StepChanged {
             change: StepTransition::Leased { id, .. },
         } => {
-            let entry = &dag.jobs[id];
-            for dep in &entry.job.deps {
-                let status = &dag.jobs[dep].status;
-                let there = matches!(
-                    status,
-                    StepStatus::Integrated { .. } | StepStatus::Superseded
-                );
+            let entry = &dag.steps[id];
+            for dep in &entry.step.deps {
+                let status = &dag.steps[dep].status;
+                let there = matches!(status, StepStatus::Merged { .. } | StepStatus::Superseded);
                 assert!(there, "{id} began before {dep}, which is {}", status.name());
             }
-            for other in dag.jobs.values().filter(|other| other.status.is_busy()) {
-                let meets = other.job.scope.meets(&entry.job.scope);
-                assert!(!meets, "{id} writes where {} does", other.job.id);
+            for other in dag.steps.values().filter(|other| other.status.is_busy()) {
+                let meets = other.step.scope.meets(&entry.step.scope);
+                assert!(!meets, "{id} writes where {} does", other.step.id);
             }
         }
         RunStateEvent::Patched { dag: next, .. } => {
@@ -147,10 +144,10 @@ fn allowed(dag: &PlanGraph, event: &RunStateEvent) {
     }
 }
 
-/// Every product of a job is told of: it is in the whole, or why it is not.
+/// Every product of a step is told of: it is in the whole, or why it is not.
 #[derive(Debug, Default)]
 struct Told {
-    integrated: usize,
+    merged: usize,
     conflicts: usize,
     failed: usize,
 }
@@ -167,9 +164,9 @@ fn walk(
             allowed(&joint.dag, event);
         }
         match event {
-            RunStateEvent::Job { change } => match change {
-                StepTransition::Integrated { id, .. } => {
-                    told.entry(id.to_string()).or_default().integrated += 1;
+            RunStateEvent::StepChanged { change } => match change {
+                StepTransition::Merged { id, .. } => {
+                    told.entry(id.to_string()).or_default().merged += 1;
                 }
                 StepTransition::Conflict { id, .. } => {
                     told.entry(id.to_string()).or_default().conflicts += 1;
@@ -197,7 +194,7 @@ fn walk(
     (work, told)
 }
 
-/// Everything that was produced is in the line, once, or in a conflict or a failure that is told.
+/// Everything that was committed is in the integration branch, once, or in a conflict or a failure that is told.
 fn accounted(
     luck: &Luck,
     run: &RunId,
@@ -206,66 +203,63 @@ fn accounted(
     seen: &mut Seen,
 ) {
     let state = luck.state();
-    let line = state.bench.line(run);
-    let kept = line.produced().unwrap();
+    let branch = state.bench.branch(run);
+    let kept = branch.agent_commits().unwrap();
     assert_eq!(kept.len(), state.bench.products.len(), "all of it is kept");
-    let mut merges = 0;
+    let mut total = 0;
     for (id, told) in told {
-        let of_it = || state.bench.products.iter().filter(|one| one.job == *id);
-        let count = |integrated| of_it().filter(|one| one.integrated == integrated).count();
-        assert_eq!(count(Some(true)), told.integrated, "{id}");
+        let of_it = || state.bench.products.iter().filter(|one| one.step == *id);
+        let count = |merged| of_it().filter(|one| one.merged == merged).count();
+        assert_eq!(count(Some(true)), told.merged, "{id}");
         assert_eq!(count(Some(false)), told.conflicts, "{id}");
         assert!(count(None) <= told.failed, "{id} was left out unsaid");
-        merges += told.integrated;
+        total += told.merged;
     }
     for product in &state.bench.products {
-        let there = line.contains(&product.commit).unwrap();
+        let there = branch.contains(&product.commit).unwrap();
         let resolved = || {
-            joint.dag.jobs.values().any(|entry| {
+            joint.dag.steps.values().any(|entry| {
                 // What did not fit is a parent of what took its place.
-                matches!(entry.status, StepStatus::Integrated { .. })
-                    && entry.job.id.as_str().starts_with(product.job.as_str())
+                matches!(entry.status, StepStatus::Merged { .. })
+                    && entry.step.id.as_str().starts_with(product.step.as_str())
             })
         };
-        let integrated = product.integrated == Some(true);
-        assert!(there || !integrated, "{product:?} is lost");
+        let merged = product.merged == Some(true);
+        assert!(there || !merged, "{product:?} is lost");
+        assert!(!there || merged || resolved(), "{product:?} came in unsaid");
         assert!(
-            !there || integrated || resolved(),
-            "{product:?} came in unsaid"
-        );
-        assert!(
-            told.contains_key(&product.job),
+            told.contains_key(&product.step),
             "{product:?} is not told of"
         );
     }
     let counted = state.bench.git(
-        &line,
+        &branch,
         &[
             "rev-list",
             "--first-parent",
             "--count",
-            &format!("{}..{}", line.base(), line.commit().unwrap()),
+            &format!("{}..{}", branch.base(), branch.commit().unwrap()),
         ],
     );
-    assert_eq!(counted.trim(), merges.to_string(), "each was merged once");
-    for entry in joint.dag.jobs.values() {
-        if let StepStatus::Integrated {
+    assert_eq!(counted.trim(), total.to_string(), "each was merged once");
+    for entry in joint.dag.steps.values() {
+        if let StepStatus::Merged {
             commit: Some(commit),
         } = &entry.status
         {
-            assert!(line.contains(commit).unwrap(), "{}", entry.job.id);
+            assert!(branch.contains(commit).unwrap(), "{}", entry.step.id);
         }
     }
     let unanswered = state.wishes.values().filter(|said| said.is_none()).count();
     assert_eq!(unanswered, 0, "every agent that asked was answered");
-    let counted = |integrated| {
+    let counted = |merged| {
         let of_it = state.bench.products.iter();
-        of_it.filter(|one| one.integrated == integrated).count()
+        of_it.filter(|one| one.merged == merged).count()
     };
     seen.runs += 1;
-    seen.jobs += joint.dag.jobs.len();
+    seen.steps += joint.dag.steps.len();
     seen.produced += state.bench.products.len();
-    seen.integrated += counted(Some(true));
+    seen.merged += counted(Some(true));
     seen.conflicts += counted(Some(false));
 }
 
@@ -282,7 +276,8 @@ async fn live(drawn: &Drawn, seen: &mut Seen) {
         ..SqliteOptions::default()
     };
     let store: Arc<dyn RunStore> = Arc::new(SqliteStore::open(database, options).unwrap());
-    let world = RunWorld::new(luck.clone(), luck.clone(), Arc::new(|_| ())).crewed(luck.clone());
+    let world =
+        RunWorld::new(luck.clone(), luck.clone(), Arc::new(|_| ())).with_agents(luck.clone());
     let options = EngineOptions {
         backoff: Duration::ZERO,
         // What is done here blocks, so no lease is renewed.
@@ -292,7 +287,7 @@ async fn live(drawn: &Drawn, seen: &mut Seen) {
     let engine = GraphEngine::new(CodingGraph, store.clone(), Arc::new(world), options).unwrap();
     let task = RunTask {
         deliver: DeliverMode::Patch,
-        models: vec![mind()],
+        models: vec![model()],
         team: Some(TeamPolicy {
             at_once: drawn.at_once,
             plan_only: false,
@@ -314,11 +309,11 @@ async fn live(drawn: &Drawn, seen: &mut Seen) {
     let (work, told) = walk(&task, &events(&*store, &run).await, seen);
     assert_eq!(work, *known.state, "the log is all there is");
     let joint = work.joint.as_ref().unwrap();
-    for (id, entry) in &joint.dag.jobs {
+    for (id, entry) in &joint.dag.steps {
         let over = entry.status.is_over();
         assert!(over, "{id} is {}", entry.status.name());
     }
-    assert_eq!(joint.dag.in_order().len(), joint.dag.jobs.len());
+    assert_eq!(joint.dag.in_order().len(), joint.dag.steps.len());
     let ended = known.progress.ended.unwrap();
     if ended.exit == RunExit::Verified {
         assert!(joint.dag.is_whole());
@@ -365,7 +360,7 @@ fn nothing_is_lost_whatever_agents_do_and_want() {
     let seen = seen.into_inner();
     println!("{seen:#?}");
     assert!(
-        seen.integrated > 0 && seen.conflicts > 0 && seen.patched > 0 && seen.refused > 0,
+        seen.merged > 0 && seen.conflicts > 0 && seen.patched > 0 && seen.refused > 0,
         "{seen:#?}"
     );
 }

@@ -2,7 +2,8 @@
 
 use lula_protocol::{Digest, WorkspaceId};
 use lula_runner_api::{
-    CheckoutRequest, DeliverChangeRequest, TestRunEvent, TestRunRequest, TestRunResult,
+    ChangeDelivery, CheckoutRequest, DeliverChanges, EffectCall, TestRunEvent, TestRunRequest,
+    TestRunResult,
 };
 use serde_json::json;
 
@@ -57,16 +58,21 @@ impl Scene {
         self.wait(self.client().taken(&self.workspace)).unwrap()
     }
 
-    fn order(&self, tree: Digest) -> DeliverChangeRequest {
-        DeliverChangeRequest {
+    fn order(&self, tree: Digest) -> EffectCall<DeliverChanges> {
+        EffectCall {
             effect: effect(),
             epoch: 1,
             run: self.run.clone(),
-            tree,
-            branch: "lula/one".to_owned(),
-            message: "mend it\n".to_owned(),
-            at: 1_000_000,
-            into_files: false,
+            order: DeliverChanges {
+                deliveries: vec![ChangeDelivery {
+                    workspace: self.workspace.clone(),
+                    tree,
+                    branch: "lula/one".to_owned(),
+                    message: "mend it\n".to_owned(),
+                    at: 1_000_000,
+                    into_files: false,
+                }],
+            },
         }
     }
 }
@@ -119,8 +125,10 @@ fn a_change_is_what_git_would_take_and_a_delivery_one_branch() {
     );
     let before = crate::support::listing(&scene.tree());
     let order = scene.order(taken.tree);
-    let deliver =
-        |order: &DeliverChangeRequest| scene.wait(scene.client().deliver(&scene.workspace, order));
+    let deliver = |call: &EffectCall<DeliverChanges>| {
+        let delivered = scene.wait(scene.client().deliver(call))?;
+        Ok(delivered.parts[0].clone())
+    };
     // Another state than the judged one is not delivered.
     let stale = scene.order(Digest::of_bytes(b"another"));
     assert_eq!(refusal(deliver(&stale)).0, 409);
@@ -135,17 +143,15 @@ fn a_change_is_what_git_would_take_and_a_delivery_one_branch() {
         4
     );
     // A driver that takes the run over is told the same; another one finds the branch there.
-    let later = DeliverChangeRequest {
+    let later = EffectCall {
         epoch: 2,
         ..order.clone()
     };
     assert_eq!(deliver(&later).unwrap(), arrived);
     assert_eq!(refusal(deliver(&order)).1, "L1007", "it was replaced");
-    let second = DeliverChangeRequest {
-        epoch: 2,
-        message: "other\n".to_owned(),
-        ..scene.order(taken.tree)
-    };
+    let mut second = scene.order(taken.tree);
+    second.epoch = 2;
+    second.order.deliveries[0].message = "other\n".to_owned();
     assert_eq!(refusal(deliver(&second)).0, 409);
     let mut after = crate::support::listing(&tree);
     after.retain(|(path, bytes)| before.contains(&(path.clone(), bytes.clone())));
@@ -161,11 +167,11 @@ fn a_change_is_what_git_would_take_and_a_delivery_one_branch() {
 fn tests_are_run_and_patches_searched_in_forks_of_the_workspace_as_it_is() {
     let scene = scene();
     scene.open_commit();
-    let trial = |trial: TestRunRequest| {
+    let run = |request: TestRunRequest| {
         scene.wait(async {
             let mut events = scene
                 .client()
-                .trial(&scene.workspace, &trial)
+                .run_tests(&scene.workspace, &request)
                 .await
                 .unwrap();
             loop {
@@ -177,12 +183,12 @@ fn tests_are_run_and_patches_searched_in_forks_of_the_workspace_as_it_is() {
             }
         })
     };
-    let examine = || TestRunRequest::Examine {
+    let tests = || TestRunRequest::RunTests {
         accept: Vec::new(),
         tests: lula_repair::TestSelection::default(),
         tests_ms: 60_000,
     };
-    let TestRunResult::Examined { baseline } = trial(examine()) else {
+    let TestRunResult::Ran { baseline } = run(tests()) else {
         panic!();
     };
     assert_eq!(baseline.failing().len(), 1);
@@ -190,7 +196,7 @@ fn tests_are_run_and_patches_searched_in_forks_of_the_workspace_as_it_is() {
         tests: lula_repair::TestSelection::default(),
         search_ms: 60_000,
     };
-    let TestRunResult::Searched { found } = trial(search) else {
+    let TestRunResult::Searched { found } = run(search) else {
         panic!();
     };
     let [file] = &found.files[..] else {
@@ -201,14 +207,14 @@ fn tests_are_run_and_patches_searched_in_forks_of_the_workspace_as_it_is() {
         "write_file",
         json!({"path": file.path, "content": file.text}),
     );
-    let weigh = TestRunRequest::Weigh {
+    let verify = TestRunRequest::Verify {
         tests: lula_repair::TestSelection::default(),
         before: baseline,
         first: Vec::new(),
         accept: vec!["grep -q '1' items.py".to_owned()],
         tests_ms: 60_000,
     };
-    let TestRunResult::Weighed { evidence } = trial(weigh) else {
+    let TestRunResult::Verified { evidence } = run(verify) else {
         panic!();
     };
     assert_eq!(evidence.after.results().unwrap().passing.len(), 1);

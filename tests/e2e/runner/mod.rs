@@ -1,9 +1,9 @@
-//! `lula runner` as the brain meets it: the real binary, a real socket, real sandboxes.
+//! `lula runner` as the driver meets it: the real binary, a real socket, real sandboxes.
 
 mod approvals;
+mod branches;
 mod checkouts;
 mod kills;
-mod lines;
 mod people;
 mod scope;
 mod serving;

@@ -94,7 +94,7 @@ impl Dice {
     }
 }
 
-/// The runners of a brain that do the work: those that do not keep another one running.
+/// The runners of a driver that do the work: those that do not keep another one running.
 pub(crate) fn runners_of(world: &LulaEnv) -> Vec<u32> {
     let kept = |pid: &u32| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -125,7 +125,7 @@ pub(crate) fn events(world: &LulaEnv) -> u64 {
     runs[0]["events"].as_u64().unwrap_or(0)
 }
 
-/// Begins a run and goes on with it, and each time kills its brain, its runner, or both, a random moment
+/// Begins a run and goes on with it, and each time kills its driver, its runner, or both, a random moment
 /// after its log has grown to a random length. By its log and not by the clock: a run that was left alone
 /// takes longer than one that is struck where the machine was busier then, and a blow by the clock would
 /// come after the end.
@@ -141,19 +141,19 @@ pub(crate) fn blows<'a>(
     for _ in 0..BLOWS {
         let before = events(world);
         let at = before + dice.roll(whole.saturating_sub(before).max(1));
-        let mut brain = begin(world, &next);
-        while brain.try_wait().unwrap().is_none() && events(world) < at {}
+        let mut driver = begin(world, &next);
+        while driver.try_wait().unwrap().is_none() && events(world) < at {}
         std::thread::sleep(Duration::from_micros(dice.roll(50_000)));
         let whom = dice.roll(3);
         if whom != 0 {
             let struck = runners_of(world).into_iter().filter(|pid| strike(*pid));
             kills += struck.count() as u64;
         }
-        // A brain whose runner died goes on with another.
+        // A driver whose runner died goes on with another.
         if whom == 1 {
-            brain.wait().unwrap();
+            driver.wait().unwrap();
         } else {
-            kills += u64::from(kill_child(&mut brain));
+            kills += u64::from(kill_child(&mut driver));
         }
         let struck = events(world);
         moments.push(struck);

@@ -29,7 +29,7 @@ pub(crate) struct ConversationFailure {
 
 /// A conversation.
 pub(crate) struct CoderConversation<'a> {
-    mind: &'a ModelChoice,
+    model: &'a ModelChoice,
     tally: &'a mut VisitModelUsage,
     pub(crate) shaped: ShapedRequest,
     /// The last whole answer, as it came.
@@ -42,11 +42,11 @@ impl<'a> CoderConversation<'a> {
         mut request: ModelRequest,
         tally: &'a mut VisitModelUsage,
     ) -> Result<Self, String> {
-        let mind = chosen.mind;
+        let model = chosen.model;
         request.temperature = Some(chosen.temperature());
-        let shaped = shape(&request, mind.capability).map_err(|error| error.to_string())?;
+        let shaped = shape(&request, model.capability).map_err(|error| error.to_string())?;
         Ok(Self {
-            mind,
+            model,
             tally,
             shaped,
             response: None,
@@ -65,7 +65,7 @@ impl<'a> CoderConversation<'a> {
             }
             self.fit();
             self.tally.repairs += u32::from(again > 0);
-            let effect = question(self.mind, self.shaped.request.clone());
+            let effect = question(self.model, self.shaped.request.clone());
             let response: ModelResponse = match tried(ctx.effect(effect).await)? {
                 Ok(response) => response,
                 Err(message) => {
@@ -95,7 +95,7 @@ impl<'a> CoderConversation<'a> {
         Ok(Err(ConversationFailure {
             message: format!(
                 "{} gave no answer that can be used: {fault}",
-                self.mind.name
+                self.model.name
             ),
             unavailable: false,
         }))
@@ -123,8 +123,8 @@ impl<'a> CoderConversation<'a> {
 
     /// Drops the contents of old tool results when the conversation gets too long for the model.
     fn fit(&mut self) {
-        let context = self.mind.context.unwrap_or(USUAL_CONTEXT);
-        let room = context.saturating_sub(u64::from(self.mind.max_tokens));
+        let context = self.model.context.unwrap_or(USUAL_CONTEXT);
+        let room = context.saturating_sub(u64::from(self.model.max_tokens));
         let messages = &mut self.shaped.request.messages;
         let long = |messages: &[ModelMessage]| {
             let bytes = serde_json::to_vec(messages).map_or(0, |bytes| bytes.len() as u64);
@@ -150,17 +150,17 @@ impl<'a> CoderConversation<'a> {
 }
 
 /// A question to a model as an effect, with the most it may cost held back.
-fn question(mind: &ModelChoice, request: ModelRequest) -> EffectRequest {
+fn question(model: &ModelChoice, request: ModelRequest) -> EffectRequest {
     let body = serde_json::to_vec(&request).unwrap_or_default();
     let bound = input_bound(&body, None);
     // On the wire a request is written otherwise, and may be somewhat longer.
     let bound = bound.saturating_add(bound / 4);
-    let bound = mind.context.map_or(bound, |context| bound.min(context));
-    let worst = worst_case(&mind.rates.into(), bound, u64::from(request.max_tokens));
-    let deed = RunEffect::Ask {
-        mind: mind.name.clone(),
+    let bound = model.context.map_or(bound, |context| bound.min(context));
+    let worst = worst_case(&model.rates.into(), bound, u64::from(request.max_tokens));
+    let effect = RunEffect::Ask {
+        model: model.name.clone(),
         request: Box::new(request),
         at_most: worst.clone(),
     };
-    deed.effect().reserving(worst)
+    effect.request().reserving(worst)
 }

@@ -41,7 +41,7 @@ pub(super) async fn write(
     tally: &mut VisitModelUsage,
     ctx: &mut NodeContext<'_>,
 ) -> NodeVisitFuture<CodingGraph> {
-    let mind = chosen.mind;
+    let model = chosen.model;
     let place = workspace(work)?;
     let mut texts = Texts::new();
     let mut shown = String::new();
@@ -63,14 +63,14 @@ pub(super) async fn write(
         ModelMessage::system(prompt::rules(work, prompt::EDITOR)),
         ModelMessage::user(words),
     ];
-    let request = ModelRequest::new(&mind.model, messages, mind.max_tokens)
+    let request = ModelRequest::new(&model.model, messages, model.max_tokens)
         .with_output(OutputShape::Edits { format });
     let unusable = |why: String| {
         Ok(gave_up(
             AttemptFailureClass::Malformed,
             why,
             &[],
-            &mind.name,
+            &model.name,
         ))
     };
     let mut talk = match CoderConversation::begin(chosen, request, tally) {
@@ -85,7 +85,7 @@ pub(super) async fn write(
             Ok(answer) => answer,
             Err(trouble) if trouble.unavailable => {
                 let class = AttemptFailureClass::ModelUnavailable;
-                return Ok(gave_up(class, trouble.message, &[], &mind.name));
+                return Ok(gave_up(class, trouble.message, &[], &model.name));
             }
             Err(trouble) => return unusable(trouble.message),
         };
@@ -136,9 +136,9 @@ pub(super) async fn write(
             kept.clear();
             continue;
         }
-        return finish(&place, &kept, &texts, mind, ctx).await;
+        return finish(&place, &kept, &texts, model, ctx).await;
     }
-    Ok(gave_up(class, last, &[], &mind.name))
+    Ok(gave_up(class, last, &[], &model.name))
 }
 
 /// Writes the files that differ.
@@ -146,7 +146,7 @@ async fn finish(
     place: &WorkspaceId,
     kept: &BTreeMap<String, String>,
     texts: &Texts,
-    mind: &ModelChoice,
+    model: &ModelChoice,
     ctx: &mut NodeContext<'_>,
 ) -> NodeVisitFuture<CodingGraph> {
     let mut written = Vec::new();
@@ -159,30 +159,30 @@ async fn finish(
             content: text.clone(),
             executable: false,
         });
-        let deed = RunEffect::Act {
+        let effect = RunEffect::Act {
             workspace: place.clone(),
             action,
         };
-        let said: Reply = ctx.effect(deed.effect()).await?;
+        let said: Reply = ctx.effect(effect.request()).await?;
         if said.failed {
             let named = [path.clone()];
             let class = said
                 .refused
                 .map_or(AttemptFailureClass::EditApply, ToolRefusal::class);
-            return Ok(gave_up(class, said.text, &named, &mind.name));
+            return Ok(gave_up(class, said.text, &named, &model.name));
         }
         written.push(path.as_str());
     }
     if written.is_empty() {
         return Ok(done(
             RunNodeExit::NoOp,
-            &mind.name,
+            &model.name,
             "no edit changes anything".to_owned(),
         ));
     }
     Ok(done(
         RunNodeExit::Edits,
-        &mind.name,
+        &model.name,
         format!("edited {}", written.join(", ")),
     ))
 }
@@ -197,12 +197,12 @@ async fn fetch(
     if let Some(known) = texts.get(path) {
         return Ok(known.clone());
     }
-    let deed = RunEffect::Fetch {
+    let effect = RunEffect::Fetch {
         workspace: place.clone(),
         path: path.to_owned(),
     };
     let text: Option<String> =
-        crate::nodes::tried(ctx.effect(deed.effect()).await)?.unwrap_or(None);
+        crate::nodes::tried(ctx.effect(effect.request()).await)?.unwrap_or(None);
     texts.insert(path.to_owned(), text.clone());
     Ok(text)
 }

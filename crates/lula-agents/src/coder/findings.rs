@@ -21,7 +21,7 @@ pub(super) async fn read(
     tally: &mut VisitModelUsage,
     ctx: &mut NodeContext<'_>,
 ) -> Result<NodeDeparture, VisitStop> {
-    let mind = chosen.mind;
+    let model = chosen.model;
     let words = format!("{}{}", prompt::project(work), prompt::task(work));
     let schema = json!({
         "type": "object", "required": ["approve", "text"], "additionalProperties": false,
@@ -35,8 +35,8 @@ pub(super) async fn read(
         ModelMessage::system(prompt::rules(work, RULES)),
         ModelMessage::user(words),
     ];
-    let request = ModelRequest::new(&mind.model, messages, mind.max_tokens).with_output(output);
-    let failed = |class, why: String| Ok(gave_up(class, why, &[], &mind.name));
+    let request = ModelRequest::new(&model.model, messages, model.max_tokens).with_output(output);
+    let failed = |class, why: String| Ok(gave_up(class, why, &[], &model.name));
     let mut talk = match CoderConversation::begin(chosen, request, tally) {
         Ok(talk) => talk,
         Err(why) => return failed(AttemptFailureClass::Malformed, why),
@@ -50,7 +50,7 @@ pub(super) async fn read(
     };
     let text = found.get("text").and_then(Value::as_str);
     let answer = ResearchAnswer {
-        by: mind.name.clone(),
+        by: model.name.clone(),
         text: text.unwrap_or_default().chars().take(4000).collect(),
         approve: found.get("approve").and_then(Value::as_bool),
     };

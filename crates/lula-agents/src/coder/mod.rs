@@ -46,7 +46,7 @@ pub(crate) async fn visit(
         workspace: workspace(work)?,
     };
     if work.loops > 0 {
-        ctx.effect::<()>(reset.effect()).await?;
+        ctx.effect::<()>(reset.request()).await?;
     }
     match writer {
         Writer::Repairer => repairer::write(work, ctx).await,
@@ -130,12 +130,12 @@ fn writer(work: &CodingState) -> Writer<'_> {
     let Some(chosen) = choose(work, ModelRole::Coder) else {
         return Writer::Nobody(nobody(work, searched));
     };
-    if chosen.mind.capability == OutputCapability::ToolCalls {
+    if chosen.model.capability == OutputCapability::ToolCalls {
         Writer::WithTools(chosen)
     } else if reads {
         Writer::Reader(chosen)
     } else {
-        let format = format_for(work, chosen.mind);
+        let format = format_for(work, chosen.model);
         Writer::Editor(chosen, format)
     }
 }
@@ -163,9 +163,9 @@ fn nobody(work: &CodingState, searched: Option<&AttemptFailure>) -> EarlyEnd {
 }
 
 /// The format of edits: a weaker one for each time the stronger did not work.
-fn format_for(work: &CodingState, mind: &ModelChoice) -> EditFormat {
+fn format_for(work: &CodingState, model: &ModelChoice) -> EditFormat {
     let misses = work.failures.iter().filter(|failure| {
-        failure.by == mind.name
+        failure.by == model.name
             && matches!(
                 failure.class,
                 AttemptFailureClass::Malformed
@@ -173,9 +173,9 @@ fn format_for(work: &CodingState, mind: &ModelChoice) -> EditFormat {
                     | AttemptFailureClass::NoChange
             )
     });
-    let mut format = mind.capability.edit_format();
+    let mut format = model.capability.edit_format();
     for _ in misses {
-        format = format.weaker().unwrap_or(mind.capability.edit_format());
+        format = format.weaker().unwrap_or(model.capability.edit_format());
     }
     format
 }
@@ -188,7 +188,7 @@ mod tests {
     use crate::verdict::{ProjectTestResults, TestRunAttempt};
     use crate::work::{RetryPlan, TestBaseline};
 
-    fn mind(name: &str, capability: OutputCapability) -> ModelChoice {
+    fn model(name: &str, capability: OutputCapability) -> ModelChoice {
         let rates = ModelRates {
             input: 0,
             output: 0,
@@ -205,19 +205,18 @@ mod tests {
         }
     }
 
-    fn work(text: &str, failing: &[&str], minds: &[ModelChoice]) -> CodingState {
-        let mut work = CodingState::begin(RunTask {
-            models: minds.to_vec(),
+    fn work(text: &str, failing: &[&str], models: &[ModelChoice]) -> CodingState {
+        let work = CodingState::begin(RunTask {
+            models: models.to_vec(),
             ..RunTask::new(text, "/r")
         });
-        work.baseline = Some(TestBaseline {
+        work.knowing(TestBaseline {
             looked: TestRunAttempt::Ran(ProjectTestResults {
                 failing: failing.iter().map(|id| (*id).to_owned()).collect(),
                 ..ProjectTestResults::default()
             }),
             ..TestBaseline::default()
-        });
-        work
+        })
     }
 
     fn fail(work: &mut CodingState, by: &str, class: AttemptFailureClass) {
@@ -227,14 +226,14 @@ mod tests {
         work.apply(&RunStateEvent::Retrying {
             retry: RetryPlan {
                 target: RetryTarget::Coder,
-                another_mind: true,
+                another_model: true,
             },
         });
     }
 
     #[test]
     fn failing_tests_are_searched_first_and_a_model_asked_after() {
-        let strong = mind("a/strong", OutputCapability::ToolCalls);
+        let strong = model("a/strong", OutputCapability::ToolCalls);
         let mut work = work("fix the failing tests", &["t"], &[strong]);
         assert_eq!(writer(&work), Writer::Repairer);
         fail(&mut work, REPAIRER, AttemptFailureClass::NotFound);
@@ -252,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_weak_model_edits_and_gets_easier_formats_when_it_fails() {
-        let weak = mind("a/weak", OutputCapability::JsonSchema);
+        let weak = model("a/weak", OutputCapability::JsonSchema);
         let mut work = work("add a flag", &[], std::slice::from_ref(&weak));
         let format = |work: &CodingState| match writer(work) {
             Writer::Editor(_, format) => format,

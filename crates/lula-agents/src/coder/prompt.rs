@@ -58,7 +58,7 @@ pub(crate) fn task(work: &CodingState) -> String {
             work.task.accept.join("; ")
         );
     }
-    if let Some(baseline) = &work.baseline {
+    if let Some(baseline) = work.baseline_of(0) {
         tested(&mut text, work, baseline);
     }
     text.push_str(&fenced(work));
@@ -175,8 +175,7 @@ pub(crate) fn project(work: &CodingState) -> String {
         );
     }
     if let Some(place) = work
-        .place
-        .as_ref()
+        .place_of(0)
         .filter(|place| !place.origin.history.is_empty())
     {
         text.push_str("The last commits, the newest first:\n<history>\n");

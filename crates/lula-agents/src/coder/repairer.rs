@@ -17,13 +17,13 @@ pub(super) async fn write(
     ctx: &mut NodeContext<'_>,
 ) -> NodeVisitFuture<CodingGraph> {
     let place = workspace(work)?;
-    let deed = RunEffect::Repair {
+    let effect = RunEffect::Search {
         workspace: place.clone(),
         tests: work.task.tests.clone(),
         folder: work.task.folder.clone(),
         search_ms: work.task.search_ms,
     };
-    let found = match tried(ctx.effect::<RepairSearchResult>(deed.effect()).await)? {
+    let found = match tried(ctx.effect::<RepairSearchResult>(effect.request()).await)? {
         Ok(found) => found,
         Err(why) => return Ok(gave_up(AttemptFailureClass::NotFound, why, &[], REPAIRER)),
     };
@@ -41,11 +41,11 @@ pub(super) async fn write(
             content: file.text,
             executable: false,
         });
-        let deed = RunEffect::Act {
+        let effect = RunEffect::Act {
             workspace: place.clone(),
             action,
         };
-        let said: Reply = ctx.effect(deed.effect()).await?;
+        let said: Reply = ctx.effect(effect.request()).await?;
         if said.failed {
             let named = [file.path];
             let class = said

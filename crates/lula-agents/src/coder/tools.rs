@@ -35,7 +35,7 @@ pub(super) async fn write(
     tally: &mut VisitModelUsage,
     ctx: &mut NodeContext<'_>,
 ) -> NodeVisitFuture<CodingGraph> {
-    let mind = chosen.mind;
+    let model = chosen.model;
     let place = workspace(work)?;
     // What stays the same comes first: a prompt cache keeps it over attempts.
     let mut words = prompt::project(work);
@@ -50,7 +50,8 @@ pub(super) async fn write(
         ModelMessage::system(prompt::rules(work, rules)).cached(),
         ModelMessage::user(words).cached(),
     ];
-    let request = ModelRequest::new(&mind.model, messages, mind.max_tokens).with_tools(given(work));
+    let request =
+        ModelRequest::new(&model.model, messages, model.max_tokens).with_tools(given(work));
     let mut talk = match CoderConversation::begin(chosen, request, tally) {
         Ok(talk) => talk,
         Err(why) => {
@@ -58,7 +59,7 @@ pub(super) async fn write(
                 AttemptFailureClass::Malformed,
                 why,
                 &[],
-                &mind.name,
+                &model.name,
             ));
         }
     };
@@ -74,7 +75,7 @@ pub(super) async fn write(
                 } else {
                     AttemptFailureClass::Malformed
                 };
-                return Ok(gave_up(class, trouble.message, &[], &mind.name));
+                return Ok(gave_up(class, trouble.message, &[], &model.name));
             }
         };
         if answer.calls.is_empty() {
@@ -102,7 +103,7 @@ pub(super) async fn write(
                     AttemptFailureClass::ApprovalRejected,
                     said.text,
                     &named,
-                    &mind.name,
+                    &model.name,
                 ));
             }
             results.push(MessagePart::Result {
@@ -124,7 +125,7 @@ pub(super) async fn write(
     }
     if reads {
         let answer = ResearchAnswer {
-            by: mind.name.clone(),
+            by: model.name.clone(),
             text: summary.chars().take(4000).collect(),
             approve,
         };
@@ -136,7 +137,7 @@ pub(super) async fn write(
         RunNodeExit::NoOp
     };
     let summary: String = summary.chars().take(600).collect();
-    Ok(done(way, &mind.name, summary))
+    Ok(done(way, &model.name, summary))
 }
 
 /// Says what is wanted to the run that leads the plan.
@@ -148,11 +149,11 @@ async fn propose(
     let Some(handoff) = &work.task.handoff else {
         return Ok(Reply::failed("there is no plan here"));
     };
-    let deed = RunEffect::Propose {
-        job: handoff.job.clone(),
+    let effect = RunEffect::Propose {
+        step: handoff.step.clone(),
         arguments: call.arguments.clone(),
     };
-    Ok(tried(ctx.effect::<Reply>(deed.effect()).await)?.unwrap_or_else(Reply::failed))
+    Ok(tried(ctx.effect::<Reply>(effect.request()).await)?.unwrap_or_else(Reply::failed))
 }
 
 /// Whether the coder that works on it may change files.
@@ -233,11 +234,11 @@ async fn perform(
     action: ToolAction,
     ctx: &mut NodeContext<'_>,
 ) -> Result<Reply, VisitStop> {
-    let deed = RunEffect::Act {
+    let effect = RunEffect::Act {
         workspace: place.clone(),
         action,
     };
-    Ok(tried(ctx.effect::<Reply>(deed.effect()).await)?.unwrap_or_else(Reply::failed))
+    Ok(tried(ctx.effect::<Reply>(effect.request()).await)?.unwrap_or_else(Reply::failed))
 }
 
 /// The tool of a call. A call describes an act; nothing in it speaks about permission.
@@ -277,11 +278,11 @@ async fn edit(
     ctx: &mut NodeContext<'_>,
 ) -> Result<Reply, VisitStop> {
     let path = text_of(arguments, "path");
-    let deed = RunEffect::Fetch {
+    let effect = RunEffect::Fetch {
         workspace: place.clone(),
         path: path.clone(),
     };
-    let current: Option<String> = match tried(ctx.effect(deed.effect()).await)? {
+    let current: Option<String> = match tried(ctx.effect(effect.request()).await)? {
         Ok(text) => text,
         Err(why) => return Ok(Reply::failed(why)),
     };

@@ -301,18 +301,18 @@ fn counted(number: usize, limit: u32, what: &str) -> Rated {
 
 /// Rates one thing. Pure.
 pub(super) fn rate(check: GuidelineCheck, limit: Option<u32>, work: &CodingState) -> Rated {
-    let Some(produced) = &work.produced else {
+    let Some(proposal) = &work.proposal else {
         return unknown("nothing was changed");
     };
     if check.is_about_diff() {
-        return rate_diff(check, limit, &produced.diff);
+        return rate_diff(check, limit, &proposal.diff);
     }
     match check {
         GuidelineCheck::AddsTests if work.intent() == TaskIntent::Repair => {
             unknown("the tests that fail are the tests")
         }
         GuidelineCheck::AddsTests => {
-            let hunks = DiffHunksByFile::read(&produced.diff);
+            let hunks = DiffHunksByFile::read(&proposal.diff);
             let added: usize = hunks.tests().map(|file| file.added.len()).sum();
             if added > 0 {
                 rated(2, format!("{added} lines of tests are new"))
@@ -320,7 +320,7 @@ pub(super) fn rate(check: GuidelineCheck, limit: Option<u32>, work: &CodingState
                 rated(0, "no test is new")
             }
         }
-        GuidelineCheck::NamedFiles => named_files(work, &produced.files),
+        GuidelineCheck::NamedFiles => named_files(work, &proposal.files),
         GuidelineCheck::FewAttempts => match work.loops {
             0 => rated(1, "the first attempt"),
             1 => rated(0, "the second attempt"),

@@ -119,7 +119,7 @@ pub fn features(work: &CodingState) -> ConfidenceFeatures {
         let mut proofs = evidence.accepted.iter();
         proofs.any(|one| one.after && !one.before)
     });
-    let lines = work.produced.as_ref().map_or(0, |made| {
+    let lines = work.proposal.as_ref().map_or(0, |made| {
         let changed = |line: &&str| {
             (line.starts_with('+') && !line.starts_with("+++"))
                 || (line.starts_with('-') && !line.starts_with("---"))

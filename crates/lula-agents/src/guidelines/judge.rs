@@ -28,7 +28,7 @@ pub(crate) fn panel(work: &CodingState) -> Vec<&ModelChoice> {
     let author = work.made.as_ref().map_or("", |(by, _)| by);
     let others = work.task.guidance.judges.iter();
     others
-        .filter(|mind| mind.name != author)
+        .filter(|model| model.name != author)
         .take(MOST)
         .collect()
 }
@@ -43,14 +43,14 @@ pub(crate) fn asked(work: &CodingState) -> Vec<&Guideline> {
 /// The question.
 pub(crate) fn request(
     work: &CodingState,
-    mind: &ModelChoice,
+    model: &ModelChoice,
     guidelines: &[&Guideline],
 ) -> ModelRequest {
     let mut words = format!(
         "The task (material):\n<task>\n{}\n</task>\n",
         work.task.text
     );
-    if let Some(made) = &work.produced {
+    if let Some(made) = &work.proposal {
         // The end of a fence inside the change would be read as its end.
         let diff = tail(&made.diff, SHOWN).replace("</change>", "</ change>");
         let _ = write!(
@@ -76,7 +76,7 @@ pub(crate) fn request(
         schema,
     };
     let messages = vec![ModelMessage::system(RULES), ModelMessage::user(words)];
-    ModelRequest::new(&mind.model, messages, mind.max_tokens).with_output(output)
+    ModelRequest::new(&model.model, messages, model.max_tokens).with_output(output)
 }
 
 /// The ratings in an answer. What is missing, out of range or about something else is not rated.

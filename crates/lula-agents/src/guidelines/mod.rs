@@ -1,6 +1,6 @@
 //! Guidelines: what a good change looks like, as data, and how sure a run may be of one.
 //!
-//! What must never happen is not here: that is for the rules of the hands, which no model decides.
+//! What must never happen is not here: that is for the rules of the runner, which no model decides.
 //! A guideline is rated, by code or by a model that is not the author, from −2 to 2; ratings and
 //! what tests said make features, and features a probability with its variance. It never overrides
 //! tests: it decides whether a person is asked, and whether a second look is taken.
@@ -86,7 +86,7 @@ pub struct Guideline {
 impl Guideline {
     /// Whether it is about this work.
     pub fn applies(&self, work: &CodingState) -> bool {
-        let files = work.produced.as_ref().map_or(&[][..], |made| &made.files);
+        let files = work.proposal.as_ref().map_or(&[][..], |made| &made.files);
         let touched = |pattern: &String| {
             files.iter().any(|path| match pattern.strip_prefix('*') {
                 Some(end) => path.ends_with(end),

@@ -62,7 +62,7 @@ pub fn recall(work: &CodingState) -> LessonSelection {
     let mut question = work.task.text.clone();
     let mut fingerprints: BTreeSet<&str> = BTreeSet::new();
     fingerprints.extend(work.failures.iter().map(|one| one.fingerprint.as_str()));
-    let here = work.baseline.as_ref().map(|baseline| {
+    let here = work.baseline_of(0).map(|baseline| {
         for (id, message) in &baseline.messages {
             let _ = write!(question, "\n{id}\n{message}");
         }

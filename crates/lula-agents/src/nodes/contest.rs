@@ -4,17 +4,20 @@
 use lula_graph::{NodeContext, NodeExit, NodeVisitFuture, VisitStop};
 use lula_protocol::BudgetAmounts;
 
+use super::repositories::branch;
 use super::sending::first_baseline;
-use super::sites::line;
 use super::{shared_plan, tried, workspace};
-use lula_runner_api::{BranchWorkspaceStart, CommittedAgentChangeView};
+use lula_runner_api::{
+    BranchWorkspaceStart, CommitAgentChange, CommittedAgentChangeView, FillWorkspaceFromBranch,
+    MergeAgentChange, MergeTestRequirement,
+};
 
 use crate::agent_pool::{AgentPoolEvent, AgentResult};
 use crate::effects::RunEffect;
 use crate::graph::{CodingGraph, NodeDeparture, RunNodeExit};
 use crate::model_choice::{ContestEntrant, entrants};
 use crate::plan::PathScope;
-use crate::runner_port::{CommitChangeRequest, MergeOrder, MergeOutcome, workspace_of};
+use crate::runner_port::{MergeOutcome, workspace_of};
 use crate::task::{CoderChoice, DeliverMode, RunTask};
 use crate::team::contest::{CandidateStanding, ContestMove};
 use crate::team::{
@@ -34,8 +37,8 @@ pub(crate) async fn visit(
     };
     match contest.next() {
         ContestMove::Wait(agents) => {
-            let deed = RunEffect::Await { agents };
-            let effect = deed.effect().reserving(contest.outstanding());
+            let effect = RunEffect::Await { agents };
+            let effect = effect.request().reserving(contest.outstanding());
             let AgentPoolEvent::Back(returned) = ctx.effect(effect).await? else {
                 return Err(VisitStop::Halt(
                     "a candidate has no plan to change".to_owned(),
@@ -44,8 +47,8 @@ pub(crate) async fn visit(
             Ok(NodeExit::by(RunNodeExit::More).with(RunStateEvent::CameBack { returned }))
         }
         ContestMove::Dismiss(agents) => {
-            let deed = RunEffect::Dismiss { agents };
-            let effect = deed.effect().reserving(contest.outstanding());
+            let effect = RunEffect::Dismiss { agents };
+            let effect = effect.request().reserving(contest.outstanding());
             let mut back: Vec<AgentResult> = ctx.effect(effect).await?;
             // A candidate that was stopped has nothing to show; one that was done is compared.
             back.retain(|returned| returned.exit == lula_protocol::RunExit::Verified);
@@ -89,7 +92,7 @@ async fn enter(work: &CodingState, ctx: &mut NodeContext<'_>) -> NodeVisitFuture
         let rival = ContestCandidate {
             run: agent_run(ctx.run(), &id, 0),
             id,
-            model: entrant.mind.name.clone(),
+            model: entrant.model.name.clone(),
             temperature_percent: entrant.temperature_percent,
             because: entrant.because.clone(),
             limits: limits.clone(),
@@ -99,12 +102,12 @@ async fn enter(work: &CodingState, ctx: &mut NodeContext<'_>) -> NodeVisitFuture
         if let Err(excess) = handed.check() {
             return Err(VisitStop::Halt(excess.to_string()));
         }
-        let deed = RunEffect::Begin {
+        let effect = RunEffect::Begin {
             agent: rival.run.clone(),
             task: Box::new(errand(work, entrant, handed)),
             limits: limits.clone(),
         };
-        ctx.effect::<()>(deed.effect()).await?;
+        ctx.effect::<()>(effect.request()).await?;
         rivals.push(rival);
     }
     Ok(NodeExit::by(RunNodeExit::More).with(RunStateEvent::Entered { rivals }))
@@ -126,9 +129,9 @@ fn handoff(
     };
     AgentHandoff {
         parent: ctx.run().clone(),
-        job: rival.id.clone(),
-        base: line(work, 0, ctx).base,
-        start: BranchWorkspaceStart::Line,
+        step: rival.id.clone(),
+        base: work.base_of(0).to_owned(),
+        start: BranchWorkspaceStart::Branch,
         contains: Vec::new(),
         inputs: Vec::new(),
         role: role.clone(),
@@ -154,7 +157,7 @@ fn handoff(
 fn errand(work: &CodingState, entrant: &ContestEntrant<'_>, handoff: AgentHandoff) -> RunTask {
     RunTask {
         best_of: None,
-        models: vec![entrant.mind.clone()],
+        models: vec![entrant.model.clone()],
         temperature_percent: Some(entrant.temperature_percent),
         coder: CoderChoice::Model,
         deliver: DeliverMode::None,
@@ -208,43 +211,47 @@ async fn bring(
         rival.id,
         back.by
     );
-    let harvest = CommitChangeRequest {
-        line: line(work, 0, ctx),
-        job: rival.id.clone(),
+    let order = CommitAgentChange {
+        branch: branch(work, 0, ctx),
+        step: rival.id.to_string(),
         workspace: workspace_of(&rival.run),
         tree,
         message: format!("Take {}\n\n{trailers}", rival.id),
         at,
     };
-    let deed = RunEffect::Harvest { order: harvest };
-    let kept: CommittedAgentChangeView = match tried(ctx.effect(deed.effect()).await)? {
-        Ok(kept) => kept,
+    let effect = RunEffect::Commit { order };
+    let committed: CommittedAgentChangeView = match tried(ctx.effect(effect.request()).await)? {
+        Ok(committed) => committed,
         Err(why) => return Ok(Err(why)),
     };
-    let joining = MergeOrder {
-        line: line(work, 0, ctx),
-        job: rival.id.clone(),
-        commit: kept.commit,
-        tests: work.task.tests.clone(),
-        folder: work.task.folder.clone(),
-        // Nothing else is in the line: what was judged is what arrives, and it is judged again.
-        before: None,
-        accept: Vec::new(),
-        tests_ms: work.task.tests_ms,
+    let order = MergeAgentChange {
+        branch: branch(work, 0, ctx),
+        step: rival.id.to_string(),
+        commit: committed.commit,
+        tests: MergeTestRequirement {
+            command: work.task.tests.clone(),
+            folder: work.task.folder.clone(),
+            // Nothing else is in the branch: what was judged is what arrives, and it is judged again.
+            before: None,
+            accept: Vec::new(),
+            tests_ms: work.task.tests_ms,
+        },
         message: format!("Integrate {}\n\n{trailers}", rival.id),
         at,
     };
-    let deed = RunEffect::Join {
-        order: Box::new(joining),
+    let effect = RunEffect::Merge {
+        order: Box::new(order),
     };
-    match tried(ctx.effect::<MergeOutcome>(deed.effect()).await)? {
-        Ok(MergeOutcome::Integrated { .. }) => {}
+    match tried(ctx.effect::<MergeOutcome>(effect.request()).await)? {
+        Ok(MergeOutcome::Merged { .. }) => {}
         Ok(MergeOutcome::Misfit { said, .. }) => return Ok(Err(said)),
         Ok(MergeOutcome::Unclear { why }) | Err(why) => return Ok(Err(why)),
     }
-    let deed = RunEffect::Lay {
-        line: line(work, 0, ctx),
-        workspace: workspace(work)?,
+    let effect = RunEffect::Fill {
+        order: FillWorkspaceFromBranch {
+            branch: branch(work, 0, ctx),
+            workspace: workspace(work)?,
+        },
     };
-    tried(ctx.effect::<()>(deed.effect()).await)
+    tried(ctx.effect::<()>(effect.request()).await)
 }

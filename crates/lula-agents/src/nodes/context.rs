@@ -13,7 +13,9 @@ use crate::nodes::{tried, workspace};
 use crate::survey::{ProjectSurvey, SurveyQuery, about};
 use crate::task::{RunTask, TaskIntent};
 use crate::verdict::TestRunAttempt;
-use crate::work::{CoderBrief, CodingState, EarlyEnd, RunStateEvent, TestBaseline};
+use crate::work::{
+    CoderBrief, CodingState, EarlyEnd, RepositoryEvent, RunStateEvent, TestBaseline,
+};
 use lula_repair::trial::is_evidence;
 
 /// Most files that are listed for a coder.
@@ -38,11 +40,8 @@ pub(crate) async fn visit(
         Err((end, baseline)) => return Ok(pointless(end, baseline)),
     };
     let left = NodeExit::by(RunNodeExit::Ok);
-    let known = Some(baseline.clone());
-    let left = if work.baseline.is_none() {
-        left.with(RunStateEvent::Examined {
-            baseline: Box::new(baseline),
-        })
+    let left = if work.baseline_of(0).is_none() {
+        left.with(tested(baseline.clone()))
     } else {
         left
     };
@@ -51,10 +50,16 @@ pub(crate) async fn visit(
     if work.task.lessons.is_empty() || work.recalled.is_some() {
         return Ok(left);
     }
-    let mut now = work.clone();
-    now.baseline = known;
-    let recalled = recall(&now);
+    let recalled = recall(&work.clone().knowing(baseline));
     Ok(left.with(RunStateEvent::Recalled { recalled }))
+}
+
+/// What the tests of the first repository say before anything is done.
+pub(super) fn tested(baseline: TestBaseline) -> RunStateEvent {
+    RunStateEvent::Repository(RepositoryEvent::Tested {
+        repo: 0,
+        baseline: Box::new(baseline),
+    })
 }
 
 /// What is seen of a project, or why looking was enough.
@@ -62,9 +67,9 @@ pub(super) type ProjectContext =
     Result<(TestBaseline, CoderBrief), (EarlyEnd, Option<TestBaseline>)>;
 
 /// What the tests and the acceptance commands of a repository do before anything is done.
-pub(super) fn examine(work: &CodingState, repo: usize, workspace: &WorkspaceId) -> RunEffect {
+pub(super) fn run_tests(work: &CodingState, repo: usize, workspace: &WorkspaceId) -> RunEffect {
     let settled = work.task.intent.is_some();
-    RunEffect::Examine {
+    RunEffect::RunTests {
         workspace: workspace.clone(),
         tests: work.task.tests.clone(),
         folder: work.task.folder_of(repo).to_owned(),
@@ -84,11 +89,11 @@ pub(super) async fn look(
     ctx: &mut NodeContext<'_>,
 ) -> Result<ProjectContext, VisitStop> {
     let place = workspace(work)?;
-    let baseline = if let Some(baseline) = &work.baseline {
+    let baseline = if let Some(baseline) = work.baseline_of(0) {
         baseline.clone()
     } else {
-        let deed = examine(work, 0, &place);
-        match tried(ctx.effect::<TestBaseline>(deed.effect()).await)? {
+        let effect = run_tests(work, 0, &place);
+        match tried(ctx.effect::<TestBaseline>(effect.request()).await)? {
             Ok(baseline) => baseline,
             Err(why) => {
                 let why = format!("the tests cannot be run here: {why}");
@@ -99,12 +104,12 @@ pub(super) async fn look(
     if let Some(end) = obstacle(&work.task, &baseline) {
         return Ok(Err((end, Some(baseline))));
     }
-    let deed = RunEffect::Survey {
+    let effect = RunEffect::Survey {
         workspace: place,
         wanted: wanted(work, &baseline),
     };
     // A project that cannot be looked over can still be worked on.
-    let survey: ProjectSurvey = tried(ctx.effect(deed.effect()).await)?.unwrap_or_default();
+    let survey: ProjectSurvey = tried(ctx.effect(effect.request()).await)?.unwrap_or_default();
     let brief = brief(survey, &work.task.text, &baseline);
     Ok(Ok((baseline, brief)))
 }
@@ -112,9 +117,7 @@ pub(super) async fn look(
 fn pointless(end: EarlyEnd, baseline: Option<TestBaseline>) -> crate::graph::NodeDeparture {
     let mut left = NodeExit::by(RunNodeExit::Pointless);
     if let Some(baseline) = baseline {
-        left = left.with(RunStateEvent::Examined {
-            baseline: Box::new(baseline),
-        });
+        left = left.with(tested(baseline));
     }
     left.with(RunStateEvent::Ending { end })
 }
@@ -208,11 +211,11 @@ fn obstacle(task: &RunTask, baseline: &TestBaseline) -> Option<EarlyEnd> {
 
 /// What is looked for: as much as the model to be asked can well hold.
 pub(super) fn wanted(work: &CodingState, baseline: &TestBaseline) -> SurveyQuery {
-    let context = choose(work, ModelRole::Coder).and_then(|chosen| chosen.mind.context);
+    let context = choose(work, ModelRole::Coder).and_then(|chosen| chosen.model.context);
     SurveyQuery {
         text: about(&work.task.text, &baseline.messages),
         files: Vec::new(),
-        repository: work.task.repository.clone(),
+        repository: work.task.repository(0).to_owned(),
         tokens: context.map_or(USUAL, |context| (context / SHARE).clamp(LEAST, MOST)),
     }
 }
@@ -337,7 +340,7 @@ mod tests {
     #[test]
     fn a_green_suite_ends_nothing_that_says_more_than_repair() {
         let green = baseline(&[], &[]);
-        let model = mind();
+        let model = model();
         let mut task = RunTask::new("the report of pytest --cov is broken", "/r").repairing();
         task.models = vec![model];
         assert_eq!(obstacle(&task, &green), None);
@@ -377,7 +380,7 @@ mod tests {
         assert_eq!(obstacle(&RunTask::new("add a flag", "/r"), &seen), None);
     }
 
-    fn mind() -> crate::task::ModelChoice {
+    fn model() -> crate::task::ModelChoice {
         crate::task::ModelChoice {
             name: "a/b".to_owned(),
             model: "b".to_owned(),

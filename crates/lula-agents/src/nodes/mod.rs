@@ -1,20 +1,20 @@
 //! The nodes, one file each where they do more than decide.
 
-mod consent;
 mod contest;
 mod context;
+mod deliver;
 mod planner;
+mod repositories;
 mod scheduler;
 mod second_look;
 mod sending;
 mod shared_plan;
-mod sites;
 mod verifier;
 
 use lula_graph::{EffectError, NodeContext, NodeExit, NodeVisitFuture, VisitStop};
 use lula_protocol::{RunId, WorkspaceId};
 
-use lula_runner_api::{CommittedChangeView, DeliveredView};
+use lula_runner_api::{CommittedChangeView, IntegrationBranchRef, OpenWorkspaceOnBranch};
 
 use crate::coder;
 use crate::effects::RunEffect;
@@ -22,15 +22,11 @@ use crate::graph::{CodingGraph, NodeDeparture, RunNodeExit};
 use crate::guidelines::{RatingPhase, rate};
 use crate::recovery::{AttemptRecovery, recover};
 use crate::route::{TaskLane, route};
-use crate::runner_port::{
-    AgentWorkspace, DeliverRequest, IntegrationBranchRef, LineWorkspace, workspace_of,
+use crate::runner_port::{AgentWorkspace, workspace_of};
+use crate::work::{
+    CoderProposal, CodingState, EarlyEnd, RepositoryEvent, RetryPlan, RunStateEvent,
 };
-use crate::task::DeliverMode;
-use crate::verdict::RunVerdict;
-use crate::work::{CoderProposal, CodingState, EarlyEnd, RetryPlan, RunStateEvent};
 use crate::world::DriverFenceReport;
-
-use consent::ConsentAnswer;
 
 pub(crate) use coder::visit as coder;
 pub(crate) use contest::visit as contest;
@@ -50,7 +46,7 @@ pub(crate) fn tried<T>(result: Result<T, VisitStop>) -> Result<Result<T, String>
 
 /// The workspace, which `ingest` opened.
 pub(crate) fn workspace(work: &CodingState) -> Result<WorkspaceId, VisitStop> {
-    let place = work.place.as_ref();
+    let place = work.place_of(0);
     place
         .map(|place| place.workspace.clone())
         .ok_or_else(|| VisitStop::Halt("there is no workspace".to_owned()))
@@ -70,47 +66,48 @@ pub(crate) async fn ingest(
     if let Some(Err(excess)) = work.task.handoff.as_ref().map(|handoff| handoff.check()) {
         return invalid(excess.to_string());
     }
-    let deed = opening(work, ctx.run());
-    let place: AgentWorkspace = match tried(ctx.effect(deed.effect()).await)? {
+    let effect = opening(work, ctx.run());
+    let place: AgentWorkspace = match tried(ctx.effect(effect.request()).await)? {
         Ok(place) => place,
         Err(why) => return invalid(why),
     };
-    let deed = RunEffect::Fence {
-        repository: work.task.repository.clone(),
+    let effect = RunEffect::Fence {
+        repository: work.task.repository(0).to_owned(),
         workspace: place.workspace.clone(),
     };
-    let fenced: DriverFenceReport = ctx.effect(deed.effect()).await?;
-    let sites = match sites::open(work, ctx).await? {
-        Ok(sites) => sites,
+    let fenced: DriverFenceReport = ctx.effect(effect.request()).await?;
+    let places = match repositories::open(work, ctx).await? {
+        Ok(places) => places,
         Err(why) => return invalid(why),
     };
     let left = NodeExit::by(RunNodeExit::Ok)
-        .with(RunStateEvent::Opened { place })
+        .with(RunStateEvent::Repository(RepositoryEvent::opened(place)))
         .with(RunStateEvent::Fenced { fenced });
-    if sites.is_empty() {
+    if places.is_empty() {
         return Ok(left);
     }
-    Ok(left.with(RunStateEvent::OpenedToo { sites }))
+    let opened = RepositoryEvent::Opened { first: 1, places };
+    Ok(left.with(RunStateEvent::Repository(opened)))
 }
 
 /// How the workspace is opened: of the repository, or over what other agents did.
 fn opening(work: &CodingState, run: &RunId) -> RunEffect {
-    let repository = work.task.repository.clone();
+    let repository = work.task.repository(0).to_owned();
     let Some(handoff) = &work.task.handoff else {
         return RunEffect::Open { repository };
     };
-    let wanted = LineWorkspace {
-        line: IntegrationBranchRef {
+    let order = OpenWorkspaceOnBranch {
+        branch: IntegrationBranchRef {
             run: handoff.parent.clone(),
             repository,
-            base: handoff.base.clone(),
+            base: Some(handoff.base.clone()),
         },
         workspace: workspace_of(run),
-        scope: handoff.authority.scope.patterns().to_vec(),
+        write_scope: handoff.authority.scope.patterns().to_vec(),
         contains: handoff.contains.clone(),
-        footing: handoff.start.clone(),
+        start: handoff.start.clone(),
     };
-    RunEffect::OpenOver { wanted }
+    RunEffect::OpenOnBranch { order }
 }
 
 pub(crate) fn router(work: &CodingState) -> NodeDeparture {
@@ -133,6 +130,9 @@ pub(crate) fn router(work: &CodingState) -> NodeDeparture {
     NodeExit::by(way).with(RunStateEvent::Routed { lane })
 }
 
+/// Whether the run may go on: by the task's loop limit, the strikes of the loop guard, and what the
+/// class of the last failure allows. Rules about acts are asked where an act is ordered, by the
+/// runner; a budget that is spent suspends the run at its next effect instead of ending it here.
 pub(crate) fn policy_gate(work: &CodingState, strikes: u32) -> NodeDeparture {
     let handled = usize::try_from(work.loops).unwrap_or(usize::MAX);
     if work.failures.len() <= handled {
@@ -147,11 +147,11 @@ pub(crate) fn policy_gate(work: &CodingState, strikes: u32) -> NodeDeparture {
     match recover(&work.failures, work.task.max_loops, strikes) {
         AttemptRecovery::Retry {
             target,
-            another_mind,
+            another_model,
         } => {
             let retry = RetryPlan {
                 target,
-                another_mind,
+                another_model,
             };
             NodeExit::by(RunNodeExit::Allow).with(RunStateEvent::Retrying { retry })
         }
@@ -167,21 +167,21 @@ pub(crate) async fn executor(
     work: &CodingState,
     ctx: &mut NodeContext<'_>,
 ) -> NodeVisitFuture<CodingGraph> {
-    let deed = RunEffect::Change {
+    let effect = RunEffect::TakeChange {
         workspace: workspace(work)?,
     };
-    let taken: CommittedChangeView = ctx.effect(deed.effect()).await?;
+    let taken: CommittedChangeView = ctx.effect(effect.request()).await?;
     let (by, summary) = work.made.clone().unwrap_or_default();
-    let mut produced = CoderProposal {
+    let mut proposal = CoderProposal {
         by,
         summary,
         diff: taken.diff,
         files: taken.files,
         tree: taken.tree,
     };
-    let too = sites::take(work, &mut produced, ctx).await?;
-    let executed = RunStateEvent::Executed { produced };
-    let left = too
+    let others = repositories::take(work, &mut proposal, ctx).await?;
+    let executed = RunStateEvent::Executed { proposal };
+    let left = others
         .into_iter()
         .fold(NodeExit::by(RunNodeExit::Done), NodeExit::with);
     if work.task.guidance.guidelines.is_empty() {
@@ -193,95 +193,13 @@ pub(crate) async fn executor(
     Ok(left.with(executed).with(RunStateEvent::Rated { rating }))
 }
 
-/// Delivers what may be delivered.
+/// Delivers what may be delivered, and says what became of it; what the run is worth was said before.
 pub(crate) async fn reporter(
     work: &CodingState,
     ctx: &mut NodeContext<'_>,
 ) -> NodeVisitFuture<CodingGraph> {
-    let order = match (&work.verdict, &work.end, &work.produced) {
-        (Some(RunVerdict::Pass { .. } | RunVerdict::Inconclusive { .. }), None, Some(produced))
-            if !produced.files.is_empty()
-                && matches!(
-                    work.task.deliver,
-                    DeliverMode::Branch | DeliverMode::Worktree
-                ) =>
-        {
-            consignment(work, produced, ctx).await?
-        }
-        _ => return Ok(NodeExit::by(RunNodeExit::Done)),
-    };
-    let done = NodeExit::by(RunNodeExit::Done);
-    let deed = sites::deliver(work, order);
-    let effect = match consent::ask(work, &deed, ctx).await? {
-        ConsentAnswer::Given(effect) => effect,
-        ConsentAnswer::Refused(why) => {
-            let end = EarlyEnd::Halted { why };
-            return Ok(done.with(RunStateEvent::Ending { end }));
-        }
-    };
-    let arrived = match &deed {
-        RunEffect::DeliverAll { parts } => {
-            let arrived = tried(ctx.effect::<Vec<DeliveredView>>(effect).await)?;
-            arrived.map(|all| parts.iter().map(|part| part.site).zip(all).collect())
-        }
-        _ => tried(ctx.effect::<DeliveredView>(effect).await)?.map(|one| vec![(0, one)]),
-    };
-    Ok(match arrived {
-        Ok(arrived) => arrived.into_iter().fold(done, |left, (site, delivered)| {
-            left.with(match site {
-                0 => RunStateEvent::Delivered { delivered },
-                _ => RunStateEvent::DeliveredToo { site, delivered },
-            })
-        }),
-        Err(why) => {
-            let why = format!("the change was not delivered: {why}");
-            done.with(RunStateEvent::Ending {
-                end: EarlyEnd::Halted { why },
-            })
-        }
-    })
-}
-
-async fn consignment(
-    work: &CodingState,
-    produced: &CoderProposal,
-    ctx: &mut NodeContext<'_>,
-) -> Result<DeliverRequest, VisitStop> {
-    let at = ctx.now().await? / 1000;
-    // Names everything that was recorded of this run until now: a holder of the log can check it.
-    let recorded = ctx.head().await?;
-    let run = ctx.run();
-    let verdict = work.verdict.as_ref().map_or("none", RunVerdict::name);
-    let title: String = work
-        .task
-        .text
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .chars()
-        .take(72)
-        .collect();
-    let why = work.verdict.as_ref().map_or("", RunVerdict::why);
-    // A person who reads only the trailers should know that nothing shows that it is right.
-    let reason = match &work.verdict {
-        Some(RunVerdict::Inconclusive { why }) => {
-            let line: String = why.split_whitespace().collect::<Vec<_>>().join(" ");
-            let line: String = line.chars().take(400).collect();
-            format!("Lula-Unverified: {line}\n")
-        }
-        _ => String::new(),
-    };
-    let message = format!(
-        "{title}\n\n{}\n\nLula-Run: {run}\nLula-Model: {}\nLula-Verdict: \
-         {verdict}\n{reason}Lula-Audit: {}\n",
-        why, produced.by, recorded
-    );
-    Ok(DeliverRequest {
-        workspace: workspace(work)?,
-        deliver: work.task.deliver,
-        branch: format!("lula/{}", run.short()),
-        message,
-        at,
-        tree: produced.tree,
-    })
+    let events = deliver::deliver(work, ctx).await?;
+    Ok(events
+        .into_iter()
+        .fold(NodeExit::by(RunNodeExit::Done), NodeExit::with))
 }

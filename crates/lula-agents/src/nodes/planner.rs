@@ -25,7 +25,7 @@ pub(crate) async fn visit(
     let Some(chosen) = choose(work, ModelRole::Planner) else {
         return Ok(NodeExit::by(RunNodeExit::Ok).with(RunStateEvent::Planned { steps: Vec::new() }));
     };
-    let mind = chosen.mind;
+    let model = chosen.model;
     let mut tally = VisitModelUsage::default();
     let mut words = format!("The task:\n{}", work.task.text);
     if let Some(failure) = work.failures.last() {
@@ -41,9 +41,9 @@ pub(crate) async fn visit(
         schema,
     };
     let messages = vec![ModelMessage::system(RULES), ModelMessage::user(words)];
-    let request = ModelRequest::new(&mind.model, messages, mind.max_tokens).with_output(output);
+    let request = ModelRequest::new(&model.model, messages, model.max_tokens).with_output(output);
     let failed = |class: AttemptFailureClass, why: String| {
-        let failure = AttemptFailure::new(class, why, &[], &mind.name);
+        let failure = AttemptFailure::new(class, why, &[], &model.name);
         NodeExit::by(RunNodeExit::Malformed).with(RunStateEvent::Failed { failure })
     };
     let mut talk = match CoderConversation::begin(&chosen, request, &mut tally) {

@@ -8,10 +8,13 @@ use std::collections::BTreeSet;
 use lula_graph::{NodeContext, NodeExit, NodeVisitFuture, VisitStop};
 use lula_protocol::{BudgetAmounts, RunExit};
 
+use super::repositories::{self, branch};
 use super::sending::{first_baseline, start};
-use super::sites::{self, line};
 use super::{shared_plan, tried, workspace};
-use lula_runner_api::CommittedAgentChangeView;
+use lula_runner_api::{
+    CommitAgentChange, CommittedAgentChangeView, FillWorkspaceFromBranch, MergeAgentChange,
+    MergeTestRequirement,
+};
 
 use crate::agent_pool::{AgentPoolEvent, AgentResult};
 use crate::effects::RunEffect;
@@ -20,12 +23,12 @@ use crate::plan::{
     PathScope, PlanBounds, PlanPatch, PlanPatchOperation, PlanPatchRefusal, PlanStep,
     SchedulerMove, StepFailureReason, StepId, StepStatus, StepTransition,
 };
-use crate::runner_port::{CommitChangeRequest, MergeOrder, MergeOutcome, workspace_of};
+use crate::runner_port::{MergeOutcome, workspace_of};
 use crate::team::{RejectedMerge, SharedPlan, SharedPlanMove};
 use crate::work::{CodingState, EarlyEnd, RunStateEvent};
 use lula_repair::trial::tail;
 
-/// What a job that resolves another is called.
+/// What a step that resolves another is called.
 const RESOLVE: &str = "-resolve";
 /// And one that is done again because its agent had too little.
 const MORE: &str = "-more";
@@ -40,37 +43,37 @@ pub(crate) async fn visit(
     match joint.next(team.at_once) {
         SharedPlanMove::Tell => {
             let answers = joint.wishes.untold();
-            ctx.effect::<()>(RunEffect::Answer { answers }.effect())
+            ctx.effect::<()>(RunEffect::Answer { answers }.request())
                 .await?;
             Ok(NodeExit::by(RunNodeExit::More).with(RunStateEvent::Told))
         }
         SharedPlanMove::Amend(_) => Ok(NodeExit::by(RunNodeExit::Amend)),
-        SharedPlanMove::Move(SchedulerMove::Start(jobs)) => {
-            match start(work, joint, &jobs, ctx).await? {
+        SharedPlanMove::Move(SchedulerMove::Start(steps)) => {
+            match start(work, joint, &steps, ctx).await? {
                 Some(left) => Ok(left),
                 // An agent at work may leave enough for the next.
                 None => wait(work, joint, ctx).await,
             }
         }
         SharedPlanMove::Move(SchedulerMove::Wait) => wait(work, joint, ctx).await,
-        SharedPlanMove::Move(SchedulerMove::Integrate(job)) => {
-            integrate(work, joint, &job, ctx).await
+        SharedPlanMove::Move(SchedulerMove::Merge(step)) => merge(work, joint, &step, ctx).await,
+        SharedPlanMove::Move(SchedulerMove::Resolve(step)) => {
+            resolve(work, joint, &step, ctx).await
         }
-        SharedPlanMove::Move(SchedulerMove::Resolve(job)) => resolve(work, joint, &job, ctx).await,
-        SharedPlanMove::Move(SchedulerMove::Skip(jobs)) => {
-            let steps = jobs
+        SharedPlanMove::Move(SchedulerMove::Skip(steps)) => {
+            let transitions = steps
                 .into_iter()
                 .map(|(id, reason)| StepTransition::Skipped { id, reason });
-            Ok(happened(steps))
+            Ok(happened(transitions))
         }
         SharedPlanMove::Move(SchedulerMove::Finish) => finish(work, joint, ctx).await,
     }
 }
 
-fn happened(steps: impl IntoIterator<Item = StepTransition>) -> NodeDeparture {
-    let events = steps
+fn happened(transitions: impl IntoIterator<Item = StepTransition>) -> NodeDeparture {
+    let events = transitions
         .into_iter()
-        .map(|change| RunStateEvent::Job { change });
+        .map(|change| RunStateEvent::StepChanged { change });
     events.fold(NodeExit::by(RunNodeExit::More), NodeExit::with)
 }
 
@@ -82,7 +85,7 @@ async fn wait(
 ) -> NodeVisitFuture<CodingGraph> {
     let agents = joint.dag.running().map(|(_, run)| run.clone()).collect();
     let effect = RunEffect::Await { agents }
-        .effect()
+        .request()
         .reserving(joint.outstanding());
     let returned = match ctx.effect(effect).await? {
         AgentPoolEvent::Wish { wish } => return Ok(shared_plan::consider(work, joint, &wish, ctx)),
@@ -99,15 +102,15 @@ async fn wait(
     if returned.exit == RunExit::Budget {
         return Ok(again_with_more(work, joint, &id, returned));
     }
-    let steps = back(&id, writes, &returned);
+    let transitions = back(&id, writes, &returned);
     let came = RunStateEvent::Returned {
-        job: id,
+        step: id,
         returned: Box::new(returned),
     };
     let left = NodeExit::by(RunNodeExit::More).with(came);
-    let events = steps
+    let events = transitions
         .into_iter()
-        .map(|change| RunStateEvent::Job { change });
+        .map(|change| RunStateEvent::StepChanged { change });
     Ok(events.fold(left, NodeExit::with))
 }
 
@@ -129,34 +132,34 @@ fn again_with_more(
         reason,
     };
     let came = RunStateEvent::Returned {
-        job: id.clone(),
+        step: id.clone(),
         returned: Box::new(returned),
     };
-    more.step(&failed);
+    more.advance(&failed);
     let left = NodeExit::by(RunNodeExit::More)
         .with(came)
-        .with(RunStateEvent::Job { change: failed });
-    let (Some(entry), Ok(name)) = (joint.dag.jobs.get(id), named(id, MORE, joint.dag.version))
+        .with(RunStateEvent::StepChanged { change: failed });
+    let (Some(entry), Ok(name)) = (joint.dag.steps.get(id), named(id, MORE, joint.dag.version))
     else {
         return left;
     };
     let twice = had.unwrap_or_default();
     let twice = twice.iter().map(|(of, had)| (of, had.saturating_mul(2)));
-    let job = PlanStep {
+    let step = PlanStep {
         id: name,
         deps: Vec::new(),
         budget: twice.collect(),
-        ..entry.job.clone()
+        ..entry.step.clone()
     };
     // Whether it is there is asked when it is begun.
-    match replaced(work, &more, id, job, BudgetAmounts::none()) {
+    match replaced(work, &more, id, step, BudgetAmounts::none()) {
         Ok(patched) => left.with(patched),
         // It stays failed, and the planner thinks about that.
         Err(refusal) => left.with(refused(&refusal)),
     }
 }
 
-/// The plan with one job in the place of another.
+/// The plan with one step in the place of another.
 fn replaced(
     work: &CodingState,
     joint: &SharedPlan,
@@ -172,7 +175,7 @@ fn replaced(
         }],
     };
     let bounds = PlanBounds {
-        repositories: work.repositories(),
+        repositories: work.repositories.len(),
         roles: &joint.roles.names(),
         left,
     };
@@ -189,12 +192,12 @@ fn refused(refusal: &PlanPatchRefusal) -> RunStateEvent {
 }
 
 fn writes(joint: &SharedPlan, id: &StepId) -> bool {
-    let role = joint.dag.jobs.get(id).map(|entry| &entry.job.role);
+    let role = joint.dag.steps.get(id).map(|entry| &entry.step.role);
     role.and_then(|role| joint.roles.get(role))
         .is_some_and(|role| role.writes)
 }
 
-/// What an agent's return means for its job. No evidence, no success.
+/// What an agent's return means for its step. No evidence, no success.
 fn back(id: &StepId, writes: bool, returned: &AgentResult) -> Vec<StepTransition> {
     let id = id.clone();
     let failed = |reason| {
@@ -205,7 +208,7 @@ fn back(id: &StepId, writes: bool, returned: &AgentResult) -> Vec<StepTransition
     };
     if writes {
         if returned.exit == RunExit::Verified && returned.tree.is_some() {
-            return vec![StepTransition::Produced { id }];
+            return vec![StepTransition::AwaitingMerge { id }];
         }
         let said = returned.summary.clone();
         return failed(StepFailureReason::NotDone { said });
@@ -215,8 +218,8 @@ fn back(id: &StepId, writes: bool, returned: &AgentResult) -> Vec<StepTransition
             said: answer.text.clone(),
         }),
         Some(_) => vec![
-            StepTransition::Produced { id: id.clone() },
-            StepTransition::Integrated { id, commit: None },
+            StepTransition::AwaitingMerge { id: id.clone() },
+            StepTransition::Merged { id, commit: None },
         ],
         None => failed(StepFailureReason::NotDone {
             said: returned.summary.clone(),
@@ -225,7 +228,7 @@ fn back(id: &StepId, writes: bool, returned: &AgentResult) -> Vec<StepTransition
 }
 
 /// Makes what an agent did a part of the whole, if it fits.
-async fn integrate(
+async fn merge(
     work: &CodingState,
     joint: &SharedPlan,
     id: &StepId,
@@ -238,7 +241,7 @@ async fn integrate(
         }]))
     };
     let not_done = |said: String| failed(StepFailureReason::NotDone { said });
-    let (Some(entry), Some(returned)) = (joint.dag.jobs.get(id), joint.returned.get(id)) else {
+    let (Some(entry), Some(returned)) = (joint.dag.steps.get(id), joint.returned.get(id)) else {
         return not_done("nothing came back".to_owned());
     };
     let Some(tree) = returned.tree else {
@@ -247,7 +250,7 @@ async fn integrate(
     let at = ctx.now().await? / 1000;
     let run = ctx.run().clone();
     let title: String = entry
-        .job
+        .step
         .goal
         .lines()
         .next()
@@ -259,64 +262,66 @@ async fn integrate(
         "Lula-Run: {run}\nLula-Task: {id}\nLula-Model: {}\n",
         returned.by
     );
-    let repo = entry.job.repo;
-    let harvest = CommitChangeRequest {
-        line: line(work, repo, ctx),
-        job: id.clone(),
+    let repo = entry.step.repo;
+    let order = CommitAgentChange {
+        branch: branch(work, repo, ctx),
+        step: id.to_string(),
         workspace: workspace_of(&returned.run),
         tree,
         message: format!("{title}\n\n{}\n\n{trailers}", returned.summary),
         at,
     };
-    let deed = RunEffect::Harvest { order: harvest };
-    let kept: CommittedAgentChangeView = match tried(ctx.effect(deed.effect()).await)? {
-        Ok(kept) => kept,
+    let effect = RunEffect::Commit { order };
+    let committed: CommittedAgentChangeView = match tried(ctx.effect(effect.request()).await)? {
+        Ok(committed) => committed,
         Err(why) => return not_done(why),
     };
-    let mut outside = kept.outside;
+    let mut outside = committed.outside;
     let strays = returned.files.iter();
-    outside.extend(strays.filter(|path| !entry.job.scope.holds(path)).cloned());
+    outside.extend(strays.filter(|path| !entry.step.scope.holds(path)).cloned());
     outside.sort();
     outside.dedup();
     if !outside.is_empty() {
         return failed(StepFailureReason::ScopeViolation { files: outside });
     }
     let mut accept = joint.acceptance(repo);
-    accept.extend(entry.job.acceptance.iter().cloned());
-    let joining = MergeOrder {
-        line: line(work, repo, ctx),
-        job: id.clone(),
-        commit: kept.commit.clone(),
-        tests: work.task.tests.clone(),
-        folder: work.task.folder_of(repo).to_owned(),
-        before: Some(Box::new(joint.baseline(repo, &first_baseline(work, repo)))),
-        accept,
-        tests_ms: work.task.tests_ms,
+    accept.extend(entry.step.acceptance.iter().cloned());
+    let order = MergeAgentChange {
+        branch: branch(work, repo, ctx),
+        step: id.to_string(),
+        commit: committed.commit.clone(),
+        tests: MergeTestRequirement {
+            command: work.task.tests.clone(),
+            folder: work.task.folder_of(repo).to_owned(),
+            before: Some(Box::new(joint.baseline(repo, &first_baseline(work, repo)))),
+            accept,
+            tests_ms: work.task.tests_ms,
+        },
         message: format!("Integrate {id}\n\n{trailers}"),
         at,
     };
-    let deed = RunEffect::Join {
-        order: Box::new(joining),
+    let effect = RunEffect::Merge {
+        order: Box::new(order),
     };
-    let joined: MergeOutcome = match tried(ctx.effect(deed.effect()).await)? {
-        Ok(joined) => joined,
+    let merged: MergeOutcome = match tried(ctx.effect(effect.request()).await)? {
+        Ok(merged) => merged,
         Err(why) => return not_done(why),
     };
-    Ok(match joined {
-        MergeOutcome::Integrated { commit, tests } => {
-            let left = happened([StepTransition::Integrated {
+    Ok(match merged {
+        MergeOutcome::Merged { commit, tests } => {
+            let left = happened([StepTransition::Merged {
                 id: id.clone(),
                 commit: Some(commit),
             }]);
             left.with(RunStateEvent::Merged {
-                job: id.clone(),
+                step: id.clone(),
                 tests,
                 candidate: None,
             })
         }
         MergeOutcome::Misfit { said, files, .. } => {
             let candidate = RejectedMerge {
-                commit: kept.commit,
+                commit: committed.commit,
                 said: said.clone(),
                 files,
             };
@@ -325,7 +330,7 @@ async fn integrate(
                 said,
             }]);
             left.with(RunStateEvent::Merged {
-                job: id.clone(),
+                step: id.clone(),
                 tests: None,
                 candidate: Some(candidate),
             })
@@ -345,7 +350,7 @@ async fn resolve(
     id: &StepId,
     ctx: &mut NodeContext<'_>,
 ) -> NodeVisitFuture<CodingGraph> {
-    let (Some(entry), Some(candidate)) = (joint.dag.jobs.get(id), joint.candidates.get(id)) else {
+    let (Some(entry), Some(candidate)) = (joint.dag.steps.get(id), joint.candidates.get(id)) else {
         return Err(VisitStop::Halt(format!("{id} has no conflict")));
     };
     let said = candidate.said.clone();
@@ -370,21 +375,21 @@ async fn resolve(
     }
     let resolver = named(id, RESOLVE, joint.dag.version).map_err(VisitStop::Halt)?;
     let files = PathScope::new(&candidate.files).unwrap_or_default();
-    let mut job = entry.job.clone();
-    job.id = resolver.clone();
-    job.deps = Vec::new();
-    job.scope = entry.job.scope.and(&files);
-    job.goal = format!(
+    let mut step = entry.step.clone();
+    step.id = resolver.clone();
+    step.deps = Vec::new();
+    step.scope = entry.step.scope.and(&files);
+    step.goal = format!(
         "Resolve a conflict. Somebody was to do this: {}\nIt was done, and does not fit to what \
          others did meanwhile. Keep what both wanted.",
-        entry.job.goal
+        entry.step.goal
     );
-    match replaced(work, joint, id, job, shared_plan::left(ctx)) {
+    match replaced(work, joint, id, step, shared_plan::left(ctx)) {
         Ok(patched) => {
             Ok(NodeExit::by(RunNodeExit::More)
                 .with(patched)
                 .with(RunStateEvent::Merged {
-                    job: resolver,
+                    step: resolver,
                     tests: None,
                     candidate: Some(candidate.clone()),
                 }))
@@ -402,7 +407,7 @@ async fn resolve(
     }
 }
 
-/// What a job is called that takes the place of another, however long the name of that is.
+/// What a step is called that takes the place of another, however long the name of that is.
 fn named(id: &StepId, why: &str, version: u32) -> Result<StepId, String> {
     let end = format!("{why}{version}");
     let first = id.as_str().split(why).next().unwrap_or_default();
@@ -423,24 +428,26 @@ async fn finish(
     let whole = joint.dag.is_whole();
     let changed = joint
         .dag
-        .jobs
+        .steps
         .values()
-        .any(|entry| matches!(entry.status, StepStatus::Integrated { commit: Some(_) }));
+        .any(|entry| matches!(entry.status, StepStatus::Merged { commit: Some(_) }));
     if !whole || !changed {
         let kept = format!("nothing was delivered; run {}", ctx.run().short());
         let why = joint.told();
         return halted(format!("{why}; {kept} keeps what was done"));
     }
     if joint.changed(0) {
-        let deed = RunEffect::Lay {
-            line: line(work, 0, ctx),
-            workspace: workspace(work)?,
+        let effect = RunEffect::Fill {
+            order: FillWorkspaceFromBranch {
+                branch: branch(work, 0, ctx),
+                workspace: workspace(work)?,
+            },
         };
-        if let Err(why) = tried(ctx.effect::<()>(deed.effect()).await)? {
+        if let Err(why) = tried(ctx.effect::<()>(effect.request()).await)? {
             return halted(why);
         }
     }
-    if let Err(why) = sites::lay(work, ctx).await? {
+    if let Err(why) = repositories::fill(work, ctx).await? {
         return halted(why);
     }
     let by: BTreeSet<&str> = joint.returned.values().map(|r| r.by.as_str()).collect();
@@ -456,7 +463,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_takes_the_place_of_a_job_has_a_name_however_long_that_of_the_job_is() {
+    fn what_takes_the_place_of_a_step_has_a_name_however_long_that_of_the_step_is() {
         let long = StepId::new(&"x".repeat(StepId::LONGEST)).unwrap();
         let first = named(&long, RESOLVE, 3).unwrap();
         assert!(first.as_str().ends_with("x-resolve3"), "{first}");

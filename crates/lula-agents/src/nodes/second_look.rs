@@ -4,7 +4,7 @@
 
 use lula_graph::{NodeContext, VisitStop};
 
-use super::verifier::weigh;
+use super::verifier::verify;
 use crate::coder::conversation::CoderConversation;
 use crate::effects::RunEffect;
 use crate::guidelines::{RatingPhase, StepRating, confidence, features, judge, rate};
@@ -25,7 +25,7 @@ pub(super) struct SecondLookResult {
 pub(super) async fn take(
     work: &CodingState,
     judged: RunStateEvent,
-    deed: &RunEffect,
+    effect: &RunEffect,
     ctx: &mut NodeContext<'_>,
 ) -> Result<SecondLookResult, VisitStop> {
     let mut looked = Seen {
@@ -42,7 +42,7 @@ pub(super) async fn take(
     let passed = matches!(looked.now.verdict, Some(RunVerdict::Pass { .. }));
     let unsure = looked.now.confidence.as_ref();
     if passed && unsure.is_some_and(confidence::ChangeConfidence::is_unsure) {
-        again(&mut looked, deed, ctx).await?;
+        again(&mut looked, effect, ctx).await?;
     }
     Ok(looked.into_looked())
 }
@@ -78,10 +78,10 @@ impl Seen {
 
 async fn again(
     looked: &mut Seen,
-    deed: &RunEffect,
+    effect: &RunEffect,
     ctx: &mut NodeContext<'_>,
 ) -> Result<(), VisitStop> {
-    let (evidence, verdict) = weigh(deed, &looked.now, ctx).await?;
+    let (evidence, verdict) = verify(effect, &looked.now, ctx).await?;
     let verdict = match verdict {
         RunVerdict::Pass { .. } => None,
         other => Some(RunVerdict::Inconclusive {
@@ -94,9 +94,9 @@ async fn again(
             verdict,
         });
     }
-    let minds: Vec<ModelChoice> = judge::panel(&looked.now).into_iter().cloned().collect();
-    for mind in &minds {
-        if let Some(rating) = ask(&looked.now, mind, ctx).await? {
+    let models: Vec<ModelChoice> = judge::panel(&looked.now).into_iter().cloned().collect();
+    for model in &models {
+        if let Some(rating) = ask(&looked.now, model, ctx).await? {
             looked.saw(RunStateEvent::Rated { rating });
         }
     }
@@ -107,17 +107,17 @@ async fn again(
 /// Asks one judge. One that cannot be asked, or says nothing usable, rates nothing.
 async fn ask(
     work: &CodingState,
-    mind: &ModelChoice,
+    model: &ModelChoice,
     ctx: &mut NodeContext<'_>,
 ) -> Result<Option<StepRating>, VisitStop> {
     let guidelines = judge::asked(work);
     if guidelines.is_empty() {
         return Ok(None);
     }
-    let request = judge::request(work, mind, &guidelines);
+    let request = judge::request(work, model, &guidelines);
     let mut tally = VisitModelUsage::default();
-    let chosen = ChosenModel::as_judge(mind);
-    let silent = |why: &str| Ok(Some(judge::silent(work, &mind.name, &guidelines, why)));
+    let chosen = ChosenModel::as_judge(model);
+    let silent = |why: &str| Ok(Some(judge::silent(work, &model.name, &guidelines, why)));
     let mut talk = match CoderConversation::begin(&chosen, request, &mut tally) {
         Ok(talk) => talk,
         Err(why) => return silent(&why),
@@ -125,7 +125,7 @@ async fn ask(
     match talk.ask(ctx).await? {
         Ok(answer) => {
             let said = answer.json.unwrap_or_default();
-            Ok(Some(judge::read(work, &mind.name, &guidelines, &said)))
+            Ok(Some(judge::read(work, &model.name, &guidelines, &said)))
         }
         Err(trouble) => silent(&trouble.message),
     }

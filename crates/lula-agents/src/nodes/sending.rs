@@ -10,7 +10,6 @@ use lula_graph::{EffectRequest, NodeContext, NodeExit, VisitStop};
 use lula_protocol::{BudgetAmounts, BudgetDimension};
 
 use super::shared_plan;
-use super::sites::line;
 use lula_runner_api::BranchWorkspaceStart;
 
 use crate::agent_pool::AgentResult;
@@ -37,14 +36,14 @@ pub(super) fn first_baseline(work: &CodingState, repo: usize) -> TestBaseline {
 pub(super) async fn start(
     work: &CodingState,
     joint: &SharedPlan,
-    jobs: &[StepId],
+    steps: &[StepId],
     ctx: &mut NodeContext<'_>,
 ) -> Result<Option<NodeDeparture>, VisitStop> {
     let free = shared_plan::left(ctx);
     let mut left = NodeExit::by(RunNodeExit::More);
     let mut ahead = joint.clone();
-    for id in jobs {
-        let Some(entry) = joint.dag.jobs.get(id) else {
+    for id in steps {
+        let Some(entry) = joint.dag.steps.get(id) else {
             continue;
         };
         let agent = agent_run(ctx.run(), id, entry.attempts);
@@ -55,7 +54,7 @@ pub(super) async fn start(
             return Ok(begun.then_some(left));
         }
         let of = RunAuthority {
-            tools: all_tools(joint.roles_of(entry.job.repo)),
+            tools: all_tools(joint.roles_of(entry.step.repo)),
             models: work.task.models.iter().map(|m| m.name.clone()).collect(),
             scope: PathScope::everything(),
             budget: free.clone(),
@@ -70,7 +69,7 @@ pub(super) async fn start(
             id: id.clone(),
             run: agent.clone(),
         };
-        let deed = RunEffect::Begin {
+        let effect = RunEffect::Begin {
             agent: agent.clone(),
             task,
             limits: limits.clone(),
@@ -78,12 +77,12 @@ pub(super) async fn start(
         // The first effect of the visit: once there is more, all of it is thought over again.
         let effect = missing
             .into_iter()
-            .fold(deed.effect(), EffectRequest::reserving);
+            .fold(effect.request(), EffectRequest::reserving);
         ctx.effect::<()>(effect).await?;
-        ahead.step(&change);
+        ahead.advance(&change);
         ahead.promised.insert(agent.clone(), limits.clone());
         left = left
-            .with(RunStateEvent::Job { change })
+            .with(RunStateEvent::StepChanged { change })
             .with(RunStateEvent::Promised { run: agent, limits });
     }
     Ok(Some(left))
@@ -92,7 +91,7 @@ pub(super) async fn start(
 /// What an agent needs to begin and would not have: what the plan says, or anything at all.
 fn lacking(entry: &PlanStepEntry, limits: &BudgetAmounts) -> Option<BudgetAmounts> {
     let short = |(dimension, has): (BudgetDimension, u64)| {
-        let needs = entry.job.budget.get(dimension).unwrap_or(1);
+        let needs = entry.step.budget.get(dimension).unwrap_or(1);
         (has < needs).then_some((dimension, needs))
     };
     let missing: BudgetAmounts = limits.iter().filter_map(short).collect();
@@ -114,16 +113,16 @@ fn handoff(
     limits: &BudgetAmounts,
     ctx: &NodeContext<'_>,
 ) -> Result<AgentHandoff, String> {
-    let job = &entry.job;
-    let role = joint.roles_of(job.repo).get(&job.role).cloned();
-    let role = role.ok_or_else(|| format!("there is no role {}", job.role))?;
+    let step = &entry.step;
+    let role = joint.roles_of(step.repo).get(&step.role).cloned();
+    let role = role.ok_or_else(|| format!("there is no role {}", step.role))?;
     let mut inputs = Vec::new();
     let mut contains = Vec::new();
-    for dep in &job.deps {
-        let needed = joint.dag.jobs.get(dep);
+    for dep in &step.deps {
+        let needed = joint.dag.steps.get(dep);
         // What was done in another repository is not in this one.
-        let needed = needed.filter(|entry| entry.job.repo == job.repo);
-        if let Some(StepStatus::Integrated {
+        let needed = needed.filter(|entry| entry.step.repo == step.repo);
+        if let Some(StepStatus::Merged {
             commit: Some(commit),
         }) = needed.map(|entry| &entry.status)
         {
@@ -136,7 +135,7 @@ fn handoff(
             });
         }
     }
-    let candidate = joint.candidates.get(&job.id);
+    let candidate = joint.candidates.get(&step.id);
     if let Some(candidate) = candidate {
         inputs.push(AgentInput {
             from: "what did not fit".to_owned(),
@@ -147,27 +146,27 @@ fn handoff(
         Some(candidate) => BranchWorkspaceStart::Merge {
             commit: candidate.commit.clone(),
         },
-        None => BranchWorkspaceStart::Line,
+        None => BranchWorkspaceStart::Branch,
     };
     let authority = RunAuthority {
         tools: role.tools.iter().cloned().collect(),
         models: of.models.clone(),
-        scope: job.scope.clone(),
+        scope: step.scope.clone(),
         budget: limits.clone(),
     };
     Ok(AgentHandoff {
         parent: ctx.run().clone(),
-        job: job.id.clone(),
-        base: line(work, job.repo, ctx).base,
+        step: step.id.clone(),
+        base: work.base_of(step.repo).to_owned(),
         start,
         contains,
         inputs,
         role,
-        role_name: job.role.clone(),
+        role_name: step.role.clone(),
         authority,
         of,
         baseline: Some(Box::new(
-            joint.baseline(job.repo, &first_baseline(work, job.repo)),
+            joint.baseline(step.repo, &first_baseline(work, step.repo)),
         )),
     })
 }
@@ -190,24 +189,24 @@ fn errand(work: &CodingState, entry: &PlanStepEntry, handoff: AgentHandoff) -> R
     let of = &work.task;
     let mut models = of.models.clone();
     if let Some(preferred) = &handoff.role.model {
-        models.sort_by_key(|mind| mind.name != *preferred);
+        models.sort_by_key(|model| model.name != *preferred);
     }
     RunTask {
         tests: of.tests.clone(),
-        folder: of.folder_of(entry.job.repo).to_owned(),
-        accept: entry.job.acceptance.clone(),
+        folder: of.folder_of(entry.step.repo).to_owned(),
+        accept: entry.step.acceptance.clone(),
         deliver: DeliverMode::None,
         lane: Some(TaskLane::Interactive),
         coder: of.coder,
         models,
         standing: of.standing.clone(),
-        guidance: of.guidance_of(entry.job.repo),
+        guidance: of.guidance_of(entry.step.repo),
         lessons: of.lessons.clone(),
         handoff: Some(Box::new(handoff)),
         max_loops: of.max_loops,
         max_turns: of.max_turns,
         search_ms: of.search_ms,
         tests_ms: of.tests_ms,
-        ..RunTask::new(&entry.job.goal, work.repository(entry.job.repo))
+        ..RunTask::new(&entry.step.goal, work.repository(entry.step.repo))
     }
 }

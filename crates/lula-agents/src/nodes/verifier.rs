@@ -11,7 +11,7 @@ use lula_graph::{NodeContext, NodeExit, NodeVisitFuture, VisitStop};
 use crate::coder;
 use crate::effects::RunEffect;
 use crate::graph::{CodingGraph, RunNodeExit};
-use crate::nodes::{second_look, sites, tried, workspace};
+use crate::nodes::{repositories, second_look, tried, workspace};
 use crate::recovery::{AttemptFailure, AttemptFailureClass, AttemptRecovery, recover};
 use crate::test_selection::{self, SelectedTests};
 use crate::verdict::{GoalTests, RunVerdict, VerificationEvidence, judge, still_to_mend};
@@ -29,8 +29,8 @@ pub(crate) async fn visit(
     work: &CodingState,
     ctx: &mut NodeContext<'_>,
 ) -> NodeVisitFuture<CodingGraph> {
-    let before = work.baseline.clone().unwrap_or_default();
-    let deed = RunEffect::Weigh {
+    let before = work.baseline_of(0).cloned().unwrap_or_default();
+    let effect = RunEffect::Verify {
         workspace: workspace(work)?,
         first: nearest(work, &before, ctx).await?,
         tests: work.task.tests.clone(),
@@ -39,12 +39,12 @@ pub(crate) async fn visit(
         accept: work.acceptance(0),
         tests_ms: work.task.tests_ms,
     };
-    let (evidence, verdict) = weigh(&deed, work, ctx).await?;
+    let (evidence, verdict) = verify(&effect, work, ctx).await?;
     let judged = RunStateEvent::Judged {
         evidence: Box::new(evidence.clone()),
         verdict,
     };
-    let looked = second_look::take(work, judged, &deed, ctx).await?;
+    let looked = second_look::take(work, judged, &effect, ctx).await?;
     let failure = match &looked.verdict {
         RunVerdict::Fail { class, why, named } => Some(failed(*class, why, named, &evidence, work)),
         RunVerdict::Inconclusive { why } => unfinished(why, &evidence, work, ctx.strikes()),
@@ -69,7 +69,7 @@ fn goes_on(work: &CodingState, failure: &AttemptFailure, strikes: u32) -> bool {
     let next = recover(&failures, work.task.max_loops, strikes);
     let AttemptRecovery::Retry {
         target,
-        another_mind,
+        another_model,
     } = next
     else {
         return false;
@@ -80,7 +80,7 @@ fn goes_on(work: &CodingState, failure: &AttemptFailure, strikes: u32) -> bool {
     });
     let retry = RetryPlan {
         target,
-        another_mind,
+        another_model,
     };
     then.apply(&RunStateEvent::Retrying { retry });
     // Candidates have tried again already, each for itself.
@@ -121,32 +121,32 @@ async fn nearest(
     } else {
         GoalTests::new()
     };
-    let change = work.produced.as_ref().and_then(|produced| {
+    let change = work.proposal.as_ref().and_then(|proposal| {
         let results = before.looked.results()?;
         // Where tests are touched, only all of them tell.
-        let touches_tests = produced.files.iter().any(|path| is_evidence(path));
-        let repository = &work.task.repository;
-        let change = test_selection::change(repository, &produced.diff, &goal, results);
+        let touches_tests = proposal.files.iter().any(|path| is_evidence(path));
+        let repository = work.task.repository(0);
+        let change = test_selection::change(repository, &proposal.diff, &goal, results);
         change.filter(|_| !touches_tests)
     });
     let Some(change) = change else {
         return Ok(Vec::new());
     };
-    let deed = RunEffect::Pick {
+    let effect = RunEffect::SelectTests {
         workspace: workspace(work)?,
         change: Box::new(change),
     };
-    let picked = tried(ctx.effect::<SelectedTests>(deed.effect()).await)?;
+    let picked = tried(ctx.effect::<SelectedTests>(effect.request()).await)?;
     Ok(picked.unwrap_or_default().tests)
 }
 
 /// Collects evidence and judges it.
-pub(super) async fn weigh(
-    deed: &RunEffect,
+pub(super) async fn verify(
+    effect: &RunEffect,
     work: &CodingState,
     ctx: &mut NodeContext<'_>,
 ) -> Result<(VerificationEvidence, RunVerdict), VisitStop> {
-    let own = match tried(ctx.effect::<VerificationEvidence>(deed.effect()).await)? {
+    let own = match tried(ctx.effect::<VerificationEvidence>(effect.request()).await)? {
         Ok(evidence) => {
             let verdict = judge(&work.goal(0), &evidence);
             (evidence, verdict)
@@ -159,7 +159,7 @@ pub(super) async fn weigh(
             )
         }
     };
-    sites::weigh_too(own, work, ctx).await
+    repositories::verify_others(own, work, ctx).await
 }
 
 /// A failed attempt, with what the next coder is told.
@@ -212,9 +212,9 @@ fn detail(named: &[String], evidence: &VerificationEvidence, work: &CodingState)
     for (id, message) in said.into_iter().take(TESTS) {
         let _ = writeln!(text, "<test name={id:?}>\n{message}\n</test>");
     }
-    if let Some(produced) = &work.produced {
+    if let Some(proposal) = &work.proposal {
         text.push_str("\nThe change that was tried:\n");
-        text.push_str(&excerpt(&produced.diff, CHANGE));
+        text.push_str(&excerpt(&proposal.diff, CHANGE));
         text.push('\n');
     }
     excerpt(&text, DETAIL)

@@ -1,14 +1,14 @@
-//! A plan as a graph of jobs. Pure: jobs, what needs what, how far each is, and what comes next.
+//! A plan as a graph of steps. Pure: steps, what needs what, how far each is, and what comes next.
 //! The scheduler that drives it acts elsewhere and tells what happened.
 //!
-//! A patch of a plan applies as a whole or is refused with a reason. A job can begin if it does not
+//! A patch of a plan applies as a whole or is refused with a reason. A step can begin if it does not
 //! write where another one at work does. A measure goes down with everything that happens, so a
 //! plan ends.
 
-mod job;
 mod patch;
 mod schedule;
 mod scope;
+mod step;
 #[cfg(test)]
 mod tests;
 
@@ -16,14 +16,14 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use job::{PlanStep, StepFailureReason, StepId, StepStatus};
 pub use patch::{
-    MAX_JOBS, MAX_PATCHES, PlanBounds, PlanPatch, PlanPatchOperation, PlanPatchRefusal,
+    MAX_PATCHES, MAX_STEPS, PlanBounds, PlanPatch, PlanPatchOperation, PlanPatchRefusal,
 };
 pub use schedule::{MAX_ATTEMPTS, SchedulerMove, StepTransition, StepTransitionError};
 pub use scope::PathScope;
+pub use step::{PlanStep, StepFailureReason, StepId, StepStatus};
 
-/// What the failure of one job means for the others.
+/// What the failure of one step means for the others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepFailurePolicy {
@@ -34,11 +34,12 @@ pub enum StepFailurePolicy {
     Fast,
 }
 
-/// A job with how far it is.
+/// A step with how far it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanStepEntry {
     /// What is to be done, as it was planned.
-    pub job: PlanStep,
+    #[serde(rename = "job")]
+    pub step: PlanStep,
     /// How far it is.
     #[serde(flatten)]
     pub status: StepStatus,
@@ -46,7 +47,7 @@ pub struct PlanStepEntry {
     pub attempts: u32,
 }
 
-/// A plan as a graph of jobs.
+/// A plan as a graph of steps.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanGraph {
@@ -56,14 +57,15 @@ pub struct PlanGraph {
     pub patches: u32,
     /// What a failure means for the others.
     pub on_failure: StepFailurePolicy,
-    /// The jobs by name.
-    pub jobs: BTreeMap<StepId, PlanStepEntry>,
+    /// The steps by name.
+    #[serde(rename = "jobs")]
+    pub steps: BTreeMap<StepId, PlanStepEntry>,
 }
 
 impl PlanGraph {
-    /// A plan of these jobs.
+    /// A plan of these steps.
     pub fn new(
-        jobs: Vec<PlanStep>,
+        steps: Vec<PlanStep>,
         on_failure: StepFailurePolicy,
         bounds: &PlanBounds<'_>,
     ) -> Result<Self, PlanPatchRefusal> {
@@ -71,9 +73,9 @@ impl PlanGraph {
             on_failure,
             ..Self::default()
         };
-        let ops = jobs
+        let ops = steps
             .into_iter()
-            .map(|job| PlanPatchOperation::AddTask { job })
+            .map(|step| PlanPatchOperation::AddTask { step })
             .collect();
         empty.patch(
             &PlanPatch {
@@ -84,30 +86,30 @@ impl PlanGraph {
         )
     }
 
-    /// Whether every job is a part of the whole, or was taken out of the plan on purpose.
+    /// Whether every step is a part of the whole, or was taken out of the plan on purpose.
     pub fn is_whole(&self) -> bool {
         let wanted = |entry: &&PlanStepEntry| {
             !matches!(
                 entry.status,
-                StepStatus::Integrated { .. } | StepStatus::Superseded | StepStatus::Cancelled
+                StepStatus::Merged { .. } | StepStatus::Superseded | StepStatus::Cancelled
             )
         };
-        !self.jobs.values().any(|entry| wanted(&entry))
+        !self.steps.values().any(|entry| wanted(&entry))
             && self
-                .jobs
+                .steps
                 .values()
-                .any(|entry| matches!(entry.status, StepStatus::Integrated { .. }))
+                .any(|entry| matches!(entry.status, StepStatus::Merged { .. }))
     }
 
-    /// The jobs in an order in which each comes after what it needs; by name where that leaves a
+    /// The steps in an order in which each comes after what it needs; by name where that leaves a
     /// choice.
     pub fn in_order(&self) -> Vec<&PlanStepEntry> {
         let mut order: Vec<&PlanStepEntry> = Vec::new();
-        while order.len() < self.jobs.len() {
-            let done = |id: &StepId| order.iter().any(|entry| entry.job.id == *id);
-            let next = self.jobs.values().find(|entry| {
-                let open = |dep: &StepId| self.jobs.contains_key(dep) && !done(dep);
-                !done(&entry.job.id) && !entry.job.deps.iter().any(open)
+        while order.len() < self.steps.len() {
+            let done = |id: &StepId| order.iter().any(|entry| entry.step.id == *id);
+            let next = self.steps.values().find(|entry| {
+                let open = |dep: &StepId| self.steps.contains_key(dep) && !done(dep);
+                !done(&entry.step.id) && !entry.step.deps.iter().any(open)
             });
             // A plan has no cycle; were there one, the rest is left out rather than looked for.
             let Some(next) = next else { break };

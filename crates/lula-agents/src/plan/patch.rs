@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{PlanGraph, PlanStep, PlanStepEntry, StepId, StepStatus};
 
-/// Most jobs a plan ever has.
-pub const MAX_JOBS: usize = 64;
+/// Most steps a plan ever has.
+pub const MAX_STEPS: usize = 64;
 /// Most patches of a run.
 pub const MAX_PATCHES: u32 = 16;
 
@@ -17,33 +17,34 @@ pub const MAX_PATCHES: u32 = 16;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
 pub enum PlanPatchOperation {
-    /// One more job.
+    /// One more step.
     AddTask {
         /// Which.
-        job: PlanStep,
+        #[serde(rename = "job")]
+        step: PlanStep,
     },
-    /// A job needs another.
+    /// A step needs another.
     AddEdge {
         /// What is needed.
         from: StepId,
         /// Who needs it.
         to: StepId,
     },
-    /// A job no longer needs another.
+    /// A step no longer needs another.
     RemoveEdge {
         /// What was needed.
         from: StepId,
         /// Who needed it.
         to: StepId,
     },
-    /// A job is not wanted any more.
+    /// A step is not wanted any more.
     Cancel {
         /// Which.
         id: StepId,
     },
-    /// Others take the place of a job: they need what it needed, and jobs that needed it need them.
+    /// Others take the place of a step: they need what it needed, and steps that needed it need them.
     Replace {
-        /// The job that goes.
+        /// The step that goes.
         old: StepId,
         /// The new ones.
         new: Vec<PlanStep>,
@@ -75,7 +76,7 @@ pub enum PlanPatchRefusal {
     /// It changes nothing.
     #[error("the patch changes nothing")]
     Empty,
-    /// There is no such job.
+    /// There is no such step.
     #[error("there is no task {id}")]
     Unknown {
         /// Which.
@@ -87,13 +88,13 @@ pub enum PlanPatchRefusal {
         /// Which.
         id: StepId,
     },
-    /// Jobs would wait for each other.
-    #[error("{} would wait for each other", .jobs.iter().map(StepId::as_str).collect::<Vec<_>>().join(" -> "))]
+    /// Steps would wait for each other.
+    #[error("{} would wait for each other", .steps.iter().map(StepId::as_str).collect::<Vec<_>>().join(" -> "))]
     Cycle {
         /// The way round.
-        jobs: Vec<StepId>,
+        steps: Vec<StepId>,
     },
-    /// A job that began would need something new.
+    /// A step that began would need something new.
     #[error("{id} has begun ({status}) and cannot come to need anything")]
     Begun {
         /// Which.
@@ -101,7 +102,7 @@ pub enum PlanPatchRefusal {
         /// How far it is.
         status: String,
     },
-    /// A job cannot be replaced or cancelled any more.
+    /// A step cannot be replaced or cancelled any more.
     #[error("{id} is {status}, and that cannot be changed")]
     Settled {
         /// Which.
@@ -127,11 +128,11 @@ pub enum PlanPatchRefusal {
         /// How much is left.
         left: u64,
     },
-    /// There would be too many jobs.
-    #[error("the plan would have {jobs} tasks, {MAX_JOBS} are the most")]
-    TooManyJobs {
+    /// There would be too many steps.
+    #[error("the plan would have {steps} tasks, {MAX_STEPS} are the most")]
+    TooManySteps {
         /// How many.
-        jobs: usize,
+        steps: usize,
     },
     /// There were too many patches.
     #[error("the plan was changed {MAX_PATCHES} times, and that is the most")]
@@ -139,7 +140,7 @@ pub enum PlanPatchRefusal {
     /// There is no such repository.
     #[error("{id} is about repository {repo}, and there is none with that number")]
     NoRepository {
-        /// The job that names the repository.
+        /// The step that names the repository.
         id: StepId,
         /// Which number.
         repo: usize,
@@ -147,12 +148,12 @@ pub enum PlanPatchRefusal {
     /// There is no such role.
     #[error("{id} is for a {role}, and there is no such role")]
     NoRole {
-        /// The job that names the role.
+        /// The step that names the role.
         id: StepId,
         /// The name that no role has.
         role: String,
     },
-    /// A job has no goal.
+    /// A step has no goal.
     #[error("{id} has no goal")]
     NoGoal {
         /// Which.
@@ -191,29 +192,34 @@ impl PlanGraph {
             return Err(PlanPatchRefusal::TooManyPatches);
         }
         let mut next = self.clone();
-        // Names first: the jobs of one patch may need each other in any order.
+        // Names first: the steps of one patch may need each other in any order.
         for op in &patch.ops {
-            let jobs = match op {
-                PlanPatchOperation::AddTask { job } => std::slice::from_ref(job),
+            let steps = match op {
+                PlanPatchOperation::AddTask { step } => std::slice::from_ref(step),
                 PlanPatchOperation::Replace { new, .. } => new.as_slice(),
                 PlanPatchOperation::AddEdge { .. }
                 | PlanPatchOperation::RemoveEdge { .. }
                 | PlanPatchOperation::Cancel { .. } => &[],
             };
-            for job in jobs {
-                next.insert(job, bounds)?;
+            for step in steps {
+                next.insert(step, bounds)?;
             }
         }
         for op in &patch.ops {
             next.rewire(op)?;
         }
-        for entry in next.jobs.values() {
-            if let Some(id) = entry.job.deps.iter().find(|id| !next.jobs.contains_key(id)) {
+        for entry in next.steps.values() {
+            if let Some(id) = entry
+                .step
+                .deps
+                .iter()
+                .find(|id| !next.steps.contains_key(id))
+            {
                 return Err(PlanPatchRefusal::Unknown { id: id.clone() });
             }
         }
-        if let Some(jobs) = next.cycle() {
-            return Err(PlanPatchRefusal::Cycle { jobs });
+        if let Some(steps) = next.cycle() {
+            return Err(PlanPatchRefusal::Cycle { steps });
         }
         next.affordable(&bounds.left)?;
         next.version += 1;
@@ -221,35 +227,35 @@ impl PlanGraph {
         Ok(next)
     }
 
-    fn insert(&mut self, job: &PlanStep, bounds: &PlanBounds<'_>) -> Result<(), PlanPatchRefusal> {
-        let id = job.id.clone();
-        if self.jobs.contains_key(&id) {
+    fn insert(&mut self, step: &PlanStep, bounds: &PlanBounds<'_>) -> Result<(), PlanPatchRefusal> {
+        let id = step.id.clone();
+        if self.steps.contains_key(&id) {
             return Err(PlanPatchRefusal::Taken { id });
         }
-        if job.repo >= bounds.repositories {
-            let repo = job.repo;
+        if step.repo >= bounds.repositories {
+            let repo = step.repo;
             return Err(PlanPatchRefusal::NoRepository { id, repo });
         }
-        if !bounds.roles.contains(&job.role.as_str()) {
-            let role = job.role.clone();
+        if !bounds.roles.contains(&step.role.as_str()) {
+            let role = step.role.clone();
             return Err(PlanPatchRefusal::NoRole { id, role });
         }
-        if job.goal.trim().is_empty() {
+        if step.goal.trim().is_empty() {
             return Err(PlanPatchRefusal::NoGoal { id });
         }
-        if self.jobs.len() >= MAX_JOBS {
-            let jobs = self.jobs.len() + 1;
-            return Err(PlanPatchRefusal::TooManyJobs { jobs });
+        if self.steps.len() >= MAX_STEPS {
+            let steps = self.steps.len() + 1;
+            return Err(PlanPatchRefusal::TooManySteps { steps });
         }
-        let mut job = job.clone();
-        job.deps.sort();
-        job.deps.dedup();
+        let mut step = step.clone();
+        step.deps.sort();
+        step.deps.dedup();
         let entry = PlanStepEntry {
-            job,
+            step,
             status: StepStatus::Pending,
             attempts: 0,
         };
-        self.jobs.insert(id, entry);
+        self.steps.insert(id, entry);
         Ok(())
     }
 
@@ -259,18 +265,18 @@ impl PlanGraph {
             PlanPatchOperation::AddEdge { from, to } => {
                 self.known(from)?;
                 let entry = self.pending(to)?;
-                if !entry.job.deps.contains(from) {
-                    entry.job.deps.push(from.clone());
-                    entry.job.deps.sort();
+                if !entry.step.deps.contains(from) {
+                    entry.step.deps.push(from.clone());
+                    entry.step.deps.sort();
                 }
                 Ok(())
             }
             PlanPatchOperation::RemoveEdge { from, to } => {
                 self.known(from)?;
                 let entry = self.pending(to)?;
-                let before = entry.job.deps.len();
-                entry.job.deps.retain(|id| id != from);
-                if entry.job.deps.len() == before {
+                let before = entry.step.deps.len();
+                entry.step.deps.retain(|id| id != from);
+                if entry.step.deps.len() == before {
                     let (from, to) = (from.clone(), to.clone());
                     return Err(PlanPatchRefusal::NoEdge { from, to });
                 }
@@ -278,7 +284,9 @@ impl PlanGraph {
             }
             PlanPatchOperation::Cancel { id } => {
                 let entry = self.known(id)?;
-                if entry.status.is_over() || matches!(entry.status, StepStatus::Produced { .. }) {
+                if entry.status.is_over()
+                    || matches!(entry.status, StepStatus::AwaitingMerge { .. })
+                {
                     return Err(settled(id, &entry.status));
                 }
                 entry.status = StepStatus::Cancelled;
@@ -298,36 +306,36 @@ impl PlanGraph {
             return Err(settled(old, &entry.status));
         }
         entry.status = StepStatus::Superseded;
-        let needed = entry.job.deps.clone();
-        let names: Vec<StepId> = new.iter().map(|job| job.id.clone()).collect();
+        let needed = entry.step.deps.clone();
+        let names: Vec<StepId> = new.iter().map(|step| step.id.clone()).collect();
         for id in &names {
             let entry = self.known(id)?;
-            entry.job.deps.extend(needed.iter().cloned());
-            entry.job.deps.retain(|dep| dep != old);
-            entry.job.deps.sort();
-            entry.job.deps.dedup();
+            entry.step.deps.extend(needed.iter().cloned());
+            entry.step.deps.retain(|dep| dep != old);
+            entry.step.deps.sort();
+            entry.step.deps.dedup();
         }
-        for (id, entry) in &mut self.jobs {
-            if names.contains(id) || !entry.job.deps.contains(old) {
+        for (id, entry) in &mut self.steps {
+            if names.contains(id) || !entry.step.deps.contains(old) {
                 continue;
             }
             if entry.status.is_over() && !matches!(entry.status, StepStatus::Skipped { .. }) {
                 continue;
             }
-            entry.job.deps.retain(|dep| dep != old);
-            entry.job.deps.extend(names.iter().cloned());
-            entry.job.deps.sort();
-            entry.job.deps.dedup();
+            entry.step.deps.retain(|dep| dep != old);
+            entry.step.deps.extend(names.iter().cloned());
+            entry.step.deps.sort();
+            entry.step.deps.dedup();
         }
         Ok(())
     }
 
     fn known(&mut self, id: &StepId) -> Result<&mut PlanStepEntry, PlanPatchRefusal> {
         let unknown = || PlanPatchRefusal::Unknown { id: id.clone() };
-        self.jobs.get_mut(id).ok_or_else(unknown)
+        self.steps.get_mut(id).ok_or_else(unknown)
     }
 
-    /// A job that may come to need something.
+    /// A step that may come to need something.
     fn pending(&mut self, id: &StepId) -> Result<&mut PlanStepEntry, PlanPatchRefusal> {
         let entry = self.known(id)?;
         if entry.status != StepStatus::Pending {
@@ -339,12 +347,12 @@ impl PlanGraph {
         Ok(entry)
     }
 
-    /// Jobs that wait for each other, where some do.
+    /// Steps that wait for each other, where some do.
     pub fn cycle(&self) -> Option<Vec<StepId>> {
         let mut left: BTreeMap<&StepId, BTreeSet<&StepId>> = self
-            .jobs
+            .steps
             .iter()
-            .map(|(id, entry)| (id, entry.job.deps.iter().collect()))
+            .map(|(id, entry)| (id, entry.step.deps.iter().collect()))
             .collect();
         loop {
             let free: Vec<&StepId> = left
@@ -359,7 +367,7 @@ impl PlanGraph {
                 left.remove(id);
             }
         }
-        // Each job that is left needs another one that is left: walking along comes round.
+        // Each step that is left needs another one that is left: walking along comes round.
         let mut way: Vec<StepId> = Vec::new();
         let mut at = *left.keys().next()?;
         while !way.contains(at) {
@@ -373,11 +381,11 @@ impl PlanGraph {
         Some(way)
     }
 
-    /// Whether what the jobs may still spend is there.
+    /// Whether what the steps may still spend is there.
     fn affordable(&self, left: &BudgetAmounts) -> Result<(), PlanPatchRefusal> {
         let mut asked: BTreeMap<BudgetDimension, u64> = BTreeMap::new();
-        for entry in self.jobs.values().filter(|entry| !entry.status.is_over()) {
-            for (dimension, amount) in entry.job.budget.iter() {
+        for entry in self.steps.values().filter(|entry| !entry.status.is_over()) {
+            for (dimension, amount) in entry.step.budget.iter() {
                 let sum = asked.entry(dimension).or_default();
                 *sum = sum.saturating_add(amount);
             }

@@ -1,17 +1,17 @@
-//! What comes next in a plan, and what happened to its jobs.
+//! What comes next in a plan, and what happened to its steps.
 
 use lula_protocol::RunId;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    MAX_JOBS, MAX_PATCHES, PlanGraph, PlanStepEntry, StepFailurePolicy, StepFailureReason, StepId,
+    MAX_PATCHES, MAX_STEPS, PlanGraph, PlanStepEntry, StepFailurePolicy, StepFailureReason, StepId,
     StepStatus,
 };
 
-/// So often an agent is put to a job: once more after a conflict.
+/// So often an agent is put to a step: once more after a conflict.
 pub const MAX_ATTEMPTS: u32 = 2;
 
-/// Something that happened to a job.
+/// Something that happened to a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "snake_case", deny_unknown_fields)]
 pub enum StepTransition {
@@ -23,12 +23,14 @@ pub enum StepTransition {
         run: RunId,
     },
     /// Its agent is done.
-    Produced {
+    #[serde(rename = "produced")]
+    AwaitingMerge {
         /// Which.
         id: StepId,
     },
     /// It is a part of the whole.
-    Integrated {
+    #[serde(rename = "integrated")]
+    Merged {
         /// Which.
         id: StepId,
         /// As this commit; none where it only looked.
@@ -61,7 +63,7 @@ pub enum StepTransition {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{id} is {status}: it cannot be {to} now")]
 pub struct StepTransitionError {
-    /// The job that the step is about.
+    /// The step that the step is about.
     pub id: StepId,
     /// How far it is.
     pub status: String,
@@ -72,9 +74,9 @@ pub struct StepTransitionError {
 /// What comes next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SchedulerMove {
-    /// Make this job's result a part of the whole.
-    Integrate(StepId),
-    /// This job did not fit twice: find an agent or a person to resolve it.
+    /// Make this step's result a part of the whole.
+    Merge(StepId),
+    /// This step did not fit twice: find an agent or a person to resolve it.
     Resolve(StepId),
     /// Never begin these.
     Skip(Vec<(StepId, StepFailureReason)>),
@@ -89,15 +91,16 @@ pub enum SchedulerMove {
 impl PlanGraph {
     /// What comes next, with so many agents at once.
     pub fn next(&self, at_once: usize) -> SchedulerMove {
-        let produced = |entry: &&PlanStepEntry| matches!(entry.status, StepStatus::Produced { .. });
-        if let Some(entry) = self.jobs.values().find(produced) {
-            return SchedulerMove::Integrate(entry.job.id.clone());
+        let waiting =
+            |entry: &&PlanStepEntry| matches!(entry.status, StepStatus::AwaitingMerge { .. });
+        if let Some(entry) = self.steps.values().find(waiting) {
+            return SchedulerMove::Merge(entry.step.id.clone());
         }
         let worn = |entry: &&PlanStepEntry| {
             matches!(entry.status, StepStatus::Conflict { .. }) && entry.attempts >= MAX_ATTEMPTS
         };
-        if let Some(entry) = self.jobs.values().find(worn) {
-            return SchedulerMove::Resolve(entry.job.id.clone());
+        if let Some(entry) = self.steps.values().find(worn) {
+            return SchedulerMove::Resolve(entry.step.id.clone());
         }
         let skipped = self.hopeless();
         if !skipped.is_empty() {
@@ -113,9 +116,9 @@ impl PlanGraph {
         SchedulerMove::Finish
     }
 
-    /// Jobs that agents work on.
+    /// Steps that agents work on.
     pub fn running(&self) -> impl Iterator<Item = (&StepId, &RunId)> {
-        self.jobs
+        self.steps
             .iter()
             .filter_map(|(id, entry)| match &entry.status {
                 StepStatus::Leased { run } => Some((id, run)),
@@ -123,17 +126,17 @@ impl PlanGraph {
             })
     }
 
-    /// Jobs that can be begun now: everything they need is integrated, and no agent is at files they
+    /// Steps that can be begun now: everything they need is merged, and no agent is at files they
     /// may write. The first by name comes first.
     pub fn ready(&self, at_once: usize) -> Vec<StepId> {
         let mut busy: Vec<&PlanStepEntry> = self
-            .jobs
+            .steps
             .values()
             .filter(|entry| entry.status.is_busy())
             .collect();
         let mut room = at_once.saturating_sub(self.running().count());
         let mut ready = Vec::new();
-        for entry in self.jobs.values() {
+        for entry in self.steps.values() {
             if room == 0 {
                 break;
             }
@@ -143,12 +146,12 @@ impl PlanGraph {
                 _ => false,
             };
             let met = |other: &&PlanStepEntry| {
-                other.job.repo == entry.job.repo && other.job.scope.meets(&entry.job.scope)
+                other.step.repo == entry.step.repo && other.step.scope.meets(&entry.step.scope)
             };
             if !open || !self.has_what_it_needs(entry) || busy.iter().any(met) {
                 continue;
             }
-            ready.push(entry.job.id.clone());
+            ready.push(entry.step.id.clone());
             busy.push(entry);
             room -= 1;
         }
@@ -156,27 +159,27 @@ impl PlanGraph {
     }
 
     fn has_what_it_needs(&self, entry: &PlanStepEntry) -> bool {
-        entry.job.deps.iter().all(|dep| {
-            self.jobs.get(dep).is_some_and(|needed| {
+        entry.step.deps.iter().all(|dep| {
+            self.steps.get(dep).is_some_and(|needed| {
                 matches!(
                     needed.status,
-                    StepStatus::Integrated { .. } | StepStatus::Superseded
+                    StepStatus::Merged { .. } | StepStatus::Superseded
                 )
             })
         })
     }
 
-    /// Jobs that no agent has begun and none will.
+    /// Steps that no agent has begun and none will.
     fn hopeless(&self) -> Vec<(StepId, StepFailureReason)> {
         let failed = |entry: &PlanStepEntry| matches!(entry.status, StepStatus::Failed { .. });
-        let fast = self.on_failure == StepFailurePolicy::Fast && self.jobs.values().any(failed);
+        let fast = self.on_failure == StepFailurePolicy::Fast && self.steps.values().any(failed);
         let mut skipped = Vec::new();
-        for (id, entry) in &self.jobs {
+        for (id, entry) in &self.steps {
             if !matches!(entry.status, StepStatus::Pending) {
                 continue;
             }
-            let gone = entry.job.deps.iter().find(|dep| {
-                self.jobs.get(*dep).is_none_or(|needed| {
+            let gone = entry.step.deps.iter().find(|dep| {
+                self.steps.get(*dep).is_none_or(|needed| {
                     matches!(
                         needed.status,
                         StepStatus::Failed { .. }
@@ -185,8 +188,8 @@ impl PlanGraph {
                     )
                 })
             });
-            if let Some(job) = gone {
-                skipped.push((id.clone(), StepFailureReason::Needs { job: job.clone() }));
+            if let Some(step) = gone {
+                skipped.push((id.clone(), StepFailureReason::Needs { step: step.clone() }));
             } else if fast {
                 skipped.push((id.clone(), StepFailureReason::FailFast));
             }
@@ -194,12 +197,12 @@ impl PlanGraph {
         skipped
     }
 
-    /// Takes note of what happened to a job.
-    pub fn step(&mut self, step: &StepTransition) -> Result<(), StepTransitionError> {
-        let (id, to) = match step {
+    /// Takes note of what happened to a step.
+    pub fn advance(&mut self, transition: &StepTransition) -> Result<(), StepTransitionError> {
+        let (id, to) = match transition {
             StepTransition::Leased { id, .. } => (id, "running"),
-            StepTransition::Produced { id } => (id, "produced"),
-            StepTransition::Integrated { id, .. } => (id, "integrated"),
+            StepTransition::AwaitingMerge { id } => (id, "awaiting merge"),
+            StepTransition::Merged { id, .. } => (id, "merged"),
             StepTransition::Conflict { id, .. } => (id, "in conflict"),
             StepTransition::Failed { id, .. } => (id, "failed"),
             StepTransition::Skipped { id, .. } => (id, "skipped"),
@@ -209,13 +212,13 @@ impl PlanGraph {
             status: status.to_owned(),
             to,
         };
-        let ready = matches!(step, StepTransition::Leased { .. })
+        let ready = matches!(transition, StepTransition::Leased { .. })
             && self
-                .jobs
+                .steps
                 .get(id)
                 .is_some_and(|entry| self.has_what_it_needs(entry));
-        let entry = self.jobs.get_mut(id).ok_or_else(|| wrong("not there"))?;
-        let next = match (&entry.status, step) {
+        let entry = self.steps.get_mut(id).ok_or_else(|| wrong("not there"))?;
+        let next = match (&entry.status, transition) {
             (
                 StepStatus::Pending | StepStatus::Conflict { .. },
                 StepTransition::Leased { run, .. },
@@ -223,20 +226,20 @@ impl PlanGraph {
                 entry.attempts += 1;
                 StepStatus::Leased { run: run.clone() }
             }
-            (StepStatus::Leased { run }, StepTransition::Produced { .. }) => {
-                StepStatus::Produced { run: run.clone() }
+            (StepStatus::Leased { run }, StepTransition::AwaitingMerge { .. }) => {
+                StepStatus::AwaitingMerge { run: run.clone() }
             }
-            (StepStatus::Produced { .. }, StepTransition::Integrated { commit, .. }) => {
-                StepStatus::Integrated {
+            (StepStatus::AwaitingMerge { .. }, StepTransition::Merged { commit, .. }) => {
+                StepStatus::Merged {
                     commit: commit.clone(),
                 }
             }
-            (StepStatus::Produced { .. }, StepTransition::Conflict { said, .. }) => {
+            (StepStatus::AwaitingMerge { .. }, StepTransition::Conflict { said, .. }) => {
                 StepStatus::Conflict { said: said.clone() }
             }
             (
                 StepStatus::Leased { .. }
-                | StepStatus::Produced { .. }
+                | StepStatus::AwaitingMerge { .. }
                 | StepStatus::Conflict { .. },
                 StepTransition::Failed { reason, .. },
             ) => StepStatus::Failed {
@@ -251,23 +254,23 @@ impl PlanGraph {
         Ok(())
     }
 
-    /// Goes down with everything that happens, in this order: jobs that may be added, patches that
-    /// may be made, steps that jobs may take. So a plan comes to an end.
+    /// Goes down with everything that happens, in this order: steps that may be added, patches that
+    /// may be made, steps that steps may take. So a plan comes to an end.
     pub fn measure(&self) -> (usize, u32, u32) {
-        let steps = self.jobs.values().map(|entry| {
+        let pending = self.steps.values().map(|entry| {
             let rank = match entry.status {
                 StepStatus::Pending => 3,
                 StepStatus::Leased { .. } => 2,
-                StepStatus::Produced { .. } => 1,
+                StepStatus::AwaitingMerge { .. } => 1,
                 StepStatus::Conflict { .. } => 0,
                 _ => return 0,
             };
             MAX_ATTEMPTS.saturating_sub(entry.attempts) * 4 + rank + 1
         });
         (
-            MAX_JOBS.saturating_sub(self.jobs.len()),
+            MAX_STEPS.saturating_sub(self.steps.len()),
             MAX_PATCHES.saturating_sub(self.patches),
-            steps.sum(),
+            pending.sum(),
         )
     }
 }

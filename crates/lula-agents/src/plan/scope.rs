@@ -1,4 +1,4 @@
-//! What a job may write: path patterns with `*`, `?` and `**`, and nothing else that is special.
+//! What a step may write: path patterns with `*`, `?` and `**`, and nothing else that is special.
 
 use serde::{Deserialize, Serialize};
 

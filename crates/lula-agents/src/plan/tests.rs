@@ -13,7 +13,7 @@ fn id(text: &str) -> StepId {
     StepId::new(text).unwrap()
 }
 
-fn job(name: &str, deps: &[&str], scope: &[&str]) -> PlanStep {
+fn step(name: &str, deps: &[&str], scope: &[&str]) -> PlanStep {
     PlanStep {
         id: id(name),
         repo: 0,
@@ -38,22 +38,22 @@ fn run(number: u64) -> RunId {
     RunId::from_parts(number, [7; 10])
 }
 
-fn dag(jobs: Vec<PlanStep>) -> PlanGraph {
-    PlanGraph::new(jobs, StepFailurePolicy::Isolated, &bounds()).unwrap()
+fn dag(steps: Vec<PlanStep>) -> PlanGraph {
+    PlanGraph::new(steps, StepFailurePolicy::Isolated, &bounds()).unwrap()
 }
 
 fn lease(dag: &mut PlanGraph, name: &str) {
-    dag.step(&StepTransition::Leased {
+    dag.advance(&StepTransition::Leased {
         id: id(name),
         run: run(1),
     })
     .unwrap();
 }
 
-fn integrate(dag: &mut PlanGraph, name: &str) {
-    dag.step(&StepTransition::Produced { id: id(name) })
+fn merge(dag: &mut PlanGraph, name: &str) {
+    dag.advance(&StepTransition::AwaitingMerge { id: id(name) })
         .unwrap();
-    dag.step(&StepTransition::Integrated {
+    dag.advance(&StepTransition::Merged {
         id: id(name),
         commit: Some("c".to_owned()),
     })
@@ -70,19 +70,19 @@ fn patched(dag: &PlanGraph, ops: Vec<PlanPatchOperation>) -> Result<PlanGraph, P
 
 #[test]
 fn a_cycle_is_refused_with_the_way_round() {
-    let jobs = vec![
-        job("a", &["c"], &[]),
-        job("b", &["a"], &[]),
-        job("c", &["b"], &[]),
+    let steps = vec![
+        step("a", &["c"], &[]),
+        step("b", &["a"], &[]),
+        step("c", &["b"], &[]),
     ];
-    let refused = PlanGraph::new(jobs, StepFailurePolicy::Isolated, &bounds()).unwrap_err();
-    let PlanPatchRefusal::Cycle { jobs } = &refused else {
+    let refused = PlanGraph::new(steps, StepFailurePolicy::Isolated, &bounds()).unwrap_err();
+    let PlanPatchRefusal::Cycle { steps } = &refused else {
         panic!("{refused}")
     };
-    assert_eq!(jobs.len(), 4);
-    assert_eq!(jobs.first(), jobs.last());
+    assert_eq!(steps.len(), 4);
+    assert_eq!(steps.first(), steps.last());
     let own = PlanGraph::new(
-        vec![job("a", &["a"], &[])],
+        vec![step("a", &["a"], &[])],
         StepFailurePolicy::Isolated,
         &bounds(),
     );
@@ -91,11 +91,11 @@ fn a_cycle_is_refused_with_the_way_round() {
 
 #[test]
 fn each_rule_has_its_reason() {
-    let plan = dag(vec![job("a", &[], &["a/"]), job("b", &["a"], &["b/"])]);
-    let add = |job: PlanStep| vec![PlanPatchOperation::AddTask { job }];
+    let plan = dag(vec![step("a", &[], &["a/"]), step("b", &["a"], &["b/"])]);
+    let add = |step: PlanStep| vec![PlanPatchOperation::AddTask { step }];
     let stale = PlanPatch {
         base_version: 0,
-        ops: add(job("c", &[], &[])),
+        ops: add(step("c", &[], &[])),
     };
     let stale = plan.patch(&stale, &bounds());
     assert!(matches!(
@@ -105,24 +105,24 @@ fn each_rule_has_its_reason() {
     let refused = |ops| patched(&plan, ops).unwrap_err();
     assert_eq!(refused(Vec::new()), PlanPatchRefusal::Empty);
     assert!(matches!(
-        refused(add(job("a", &[], &[]))),
+        refused(add(step("a", &[], &[]))),
         PlanPatchRefusal::Taken { .. }
     ));
-    let unknown = refused(add(job("c", &["nobody"], &[])));
+    let unknown = refused(add(step("c", &["nobody"], &[])));
     assert!(matches!(unknown, PlanPatchRefusal::Unknown { .. }));
-    let mut elsewhere = job("c", &[], &[]);
+    let mut elsewhere = step("c", &[], &[]);
     elsewhere.repo = 1;
     assert!(matches!(
         refused(add(elsewhere)),
         PlanPatchRefusal::NoRepository { .. }
     ));
-    let mut actor = job("c", &[], &[]);
+    let mut actor = step("c", &[], &[]);
     actor.role = "actor".to_owned();
     assert!(matches!(
         refused(add(actor)),
         PlanPatchRefusal::NoRole { .. }
     ));
-    let mut aimless = job("c", &[], &[]);
+    let mut aimless = step("c", &[], &[]);
     aimless.goal = "  ".to_owned();
     assert!(matches!(
         refused(add(aimless)),
@@ -138,18 +138,18 @@ fn each_rule_has_its_reason() {
     ));
     let many = (0..80)
         .map(|n| PlanPatchOperation::AddTask {
-            job: job(&format!("n{n}"), &[], &[]),
+            step: step(&format!("n{n}"), &[], &[]),
         })
         .collect();
     assert!(matches!(
         refused(many),
-        PlanPatchRefusal::TooManyJobs { .. }
+        PlanPatchRefusal::TooManySteps { .. }
     ));
 }
 
 #[test]
 fn what_has_begun_comes_to_need_nothing_and_what_is_done_stays() {
-    let mut plan = dag(vec![job("a", &[], &["a"]), job("b", &[], &["b"])]);
+    let mut plan = dag(vec![step("a", &[], &["a"]), step("b", &[], &["b"])]);
     lease(&mut plan, "a");
     let edge = PlanPatchOperation::AddEdge {
         from: id("b"),
@@ -161,11 +161,11 @@ fn what_has_begun_comes_to_need_nothing_and_what_is_done_stays() {
     ));
     let replace = PlanPatchOperation::Replace {
         old: id("a"),
-        new: vec![job("c", &[], &[])],
+        new: vec![step("c", &[], &[])],
     };
     let held = patched(&plan, vec![replace]);
     assert!(matches!(held, Err(PlanPatchRefusal::Settled { .. })));
-    integrate(&mut plan, "a");
+    merge(&mut plan, "a");
     let cancel = PlanPatchOperation::Cancel { id: id("a") };
     assert!(matches!(
         patched(&plan, vec![cancel]),
@@ -177,13 +177,13 @@ fn what_has_begun_comes_to_need_nothing_and_what_is_done_stays() {
 fn the_sum_of_budgets_stays_within_what_is_left() {
     let cost = |name: &str, amount| PlanStep {
         budget: BudgetAmounts::none().with(BudgetDimension::MicroUsd, amount),
-        ..job(name, &[], &[])
+        ..step(name, &[], &[])
     };
     let bounds = PlanBounds {
         left: BudgetAmounts::none().with(BudgetDimension::MicroUsd, 100),
         ..bounds()
     };
-    let new = |jobs| PlanGraph::new(jobs, StepFailurePolicy::Isolated, &bounds);
+    let new = |steps| PlanGraph::new(steps, StepFailurePolicy::Isolated, &bounds);
     assert!(new(vec![cost("a", 60), cost("b", 40)]).is_ok());
     let over = new(vec![cost("a", 60), cost("b", 41)]).unwrap_err();
     assert!(matches!(
@@ -197,36 +197,36 @@ fn the_sum_of_budgets_stays_within_what_is_left() {
 }
 
 #[test]
-fn a_replaced_job_hands_on_what_it_needs_and_who_needs_it() {
+fn a_replaced_step_hands_on_what_it_needs_and_who_needs_it() {
     let mut plan = dag(vec![
-        job("a", &[], &["a"]),
-        job("b", &["a"], &["b"]),
-        job("c", &["b"], &["c"]),
+        step("a", &[], &["a"]),
+        step("b", &["a"], &["b"]),
+        step("c", &["b"], &["c"]),
     ]);
     lease(&mut plan, "a");
-    integrate(&mut plan, "a");
-    let new = vec![job("b1", &[], &["b1"]), job("b2", &["b1"], &["b2"])];
+    merge(&mut plan, "a");
+    let new = vec![step("b1", &[], &["b1"]), step("b2", &["b1"], &["b2"])];
     let replace = PlanPatchOperation::Replace { old: id("b"), new };
     let plan = patched(&plan, vec![replace]).unwrap();
-    assert_eq!(plan.jobs[&id("b")].status, StepStatus::Superseded);
-    assert_eq!(plan.jobs[&id("b1")].job.deps, [id("a")]);
-    assert_eq!(plan.jobs[&id("b2")].job.deps, [id("a"), id("b1")]);
-    assert_eq!(plan.jobs[&id("c")].job.deps, [id("b1"), id("b2")]);
+    assert_eq!(plan.steps[&id("b")].status, StepStatus::Superseded);
+    assert_eq!(plan.steps[&id("b1")].step.deps, [id("a")]);
+    assert_eq!(plan.steps[&id("b2")].step.deps, [id("a"), id("b1")]);
+    assert_eq!(plan.steps[&id("c")].step.deps, [id("b1"), id("b2")]);
     assert_eq!(plan.ready(9), [id("b1")]);
 }
 
 #[test]
 fn overlapping_scopes_take_turns_and_others_do_not() {
     let mut plan = dag(vec![
-        job("a", &[], &["src/"]),
-        job("b", &[], &["src/x.py"]),
-        job("c", &[], &["docs/"]),
+        step("a", &[], &["src/"]),
+        step("b", &[], &["src/x.py"]),
+        step("c", &[], &["docs/"]),
     ]);
     assert_eq!(plan.ready(9), [id("a"), id("c")]);
     assert_eq!(plan.ready(1), [id("a")]);
     lease(&mut plan, "a");
     assert_eq!(plan.ready(9), [id("c")]);
-    integrate(&mut plan, "a");
+    merge(&mut plan, "a");
     assert_eq!(plan.ready(9), [id("b"), id("c")]);
 }
 
@@ -237,16 +237,16 @@ fn a_failure_skips_what_needs_it_or_everything() {
         (StepFailurePolicy::Fast, "skipped"),
     ] {
         let mut plan = dag(vec![
-            job("a", &[], &["a"]),
-            job("b", &["a"], &["b"]),
-            job("c", &[], &["c"]),
+            step("a", &[], &["a"]),
+            step("b", &["a"], &["b"]),
+            step("c", &[], &["c"]),
         ]);
         plan.on_failure = mode;
         lease(&mut plan, "a");
         let reason = StepFailureReason::NotDone {
             said: "no".to_owned(),
         };
-        plan.step(&StepTransition::Failed {
+        plan.advance(&StepTransition::Failed {
             id: id("a"),
             reason,
         })
@@ -255,27 +255,28 @@ fn a_failure_skips_what_needs_it_or_everything() {
             panic!("{:?}", plan.next(9))
         };
         for (id, reason) in skipped {
-            plan.step(&StepTransition::Skipped { id, reason }).unwrap();
+            plan.advance(&StepTransition::Skipped { id, reason })
+                .unwrap();
         }
-        assert_eq!(plan.jobs[&id("b")].status.name(), "skipped");
-        assert_eq!(plan.jobs[&id("c")].status.name(), c);
+        assert_eq!(plan.steps[&id("b")].status.name(), "skipped");
+        assert_eq!(plan.steps[&id("c")].status.name(), c);
     }
 }
 
 #[test]
 fn a_conflict_is_tried_once_more_and_then_resolved_by_somebody_else() {
-    let mut plan = dag(vec![job("a", &[], &["a"])]);
+    let mut plan = dag(vec![step("a", &[], &["a"])]);
     for _ in 0..MAX_ATTEMPTS {
         assert_eq!(plan.next(9), SchedulerMove::Start(vec![id("a")]));
         lease(&mut plan, "a");
-        plan.step(&StepTransition::Produced { id: id("a") })
+        plan.advance(&StepTransition::AwaitingMerge { id: id("a") })
             .unwrap();
         let said = "both changed a".to_owned();
-        plan.step(&StepTransition::Conflict { id: id("a"), said })
+        plan.advance(&StepTransition::Conflict { id: id("a"), said })
             .unwrap();
     }
     assert_eq!(plan.next(9), SchedulerMove::Resolve(id("a")));
-    let again = plan.step(&StepTransition::Leased {
+    let again = plan.advance(&StepTransition::Leased {
         id: id("a"),
         run: run(2),
     });
@@ -308,19 +309,19 @@ fn named(number: u8) -> StepId {
     id(&format!("j{}", number % 24))
 }
 
-fn raw_job(number: u8, deps: &[u8], scope: u8) -> PlanStep {
+fn raw_step(number: u8, deps: &[u8], scope: u8) -> PlanStep {
     PlanStep {
         id: named(number),
         deps: deps.iter().map(|dep| named(*dep)).collect(),
         scope: PathScope::new(&[SCOPES[usize::from(scope) % SCOPES.len()]]).unwrap(),
-        ..job("x", &[], &[])
+        ..step("x", &[], &[])
     }
 }
 
 fn op(raw: &RawOp) -> PlanPatchOperation {
     match raw {
         RawOp::Add(number, deps, scope) => PlanPatchOperation::AddTask {
-            job: raw_job(*number, deps, *scope),
+            step: raw_step(*number, deps, *scope),
         },
         RawOp::Edge(from, to) => PlanPatchOperation::AddEdge {
             from: named(*from),
@@ -333,7 +334,7 @@ fn op(raw: &RawOp) -> PlanPatchOperation {
         RawOp::Cancel(number) => PlanPatchOperation::Cancel { id: named(*number) },
         RawOp::Replace(old, new) => PlanPatchOperation::Replace {
             old: named(*old),
-            new: new.iter().map(|(n, d, s)| raw_job(*n, d, *s)).collect(),
+            new: new.iter().map(|(n, d, s)| raw_step(*n, d, *s)).collect(),
         },
     }
 }
@@ -373,10 +374,10 @@ struct Watched {
 }
 
 impl Watched {
-    fn step(&mut self, step: &StepTransition) {
+    fn advance(&mut self, transition: &StepTransition) {
         let before = self.dag.measure();
-        self.dag.step(step).unwrap();
-        assert!(self.dag.measure() < before, "{step:?} goes nowhere");
+        self.dag.advance(transition).unwrap();
+        assert!(self.dag.measure() < before, "{transition:?} goes nowhere");
     }
 
     fn patch(&mut self, ops: Vec<PlanPatchOperation>, stale: bool) {
@@ -392,12 +393,12 @@ impl Watched {
                 assert!(!stale);
                 assert_eq!(next.version, before.version + 1);
                 assert!(next.measure() < before.measure(), "{patch:?}");
-                for (id, entry) in &before.jobs {
-                    let after = &next.jobs[id];
+                for (id, entry) in &before.steps {
+                    let after = &next.steps[id];
                     if entry.status.is_busy() {
-                        assert_eq!(entry.job.deps, after.job.deps, "{id} had begun");
+                        assert_eq!(entry.step.deps, after.step.deps, "{id} had begun");
                     }
-                    if matches!(entry.status, StepStatus::Integrated { .. }) {
+                    if matches!(entry.status, StepStatus::Merged { .. }) {
                         assert_eq!(entry, after, "{id} was done");
                     }
                 }
@@ -411,15 +412,15 @@ impl Watched {
     /// Does what comes next. Whether anything does.
     fn on(&mut self) -> bool {
         match self.dag.next(3) {
-            SchedulerMove::Integrate(id) => {
+            SchedulerMove::Merge(id) => {
                 let commit = Some("c".to_owned());
-                self.step(&StepTransition::Integrated { id, commit });
+                self.advance(&StepTransition::Merged { id, commit });
             }
             SchedulerMove::Resolve(old) => {
                 let resolver = PlanStep {
-                    id: id(&format!("r{}", self.dag.jobs.len())),
+                    id: id(&format!("r{}", self.dag.steps.len())),
                     deps: Vec::new(),
-                    ..self.dag.jobs[&old].job.clone()
+                    ..self.dag.steps[&old].step.clone()
                 };
                 let ops = vec![PlanPatchOperation::Replace {
                     old: old.clone(),
@@ -430,16 +431,16 @@ impl Watched {
                 if self.dag.version == version {
                     let said = "nobody is left".to_owned();
                     let reason = StepFailureReason::Conflict { said };
-                    self.step(&StepTransition::Failed { id: old, reason });
+                    self.advance(&StepTransition::Failed { id: old, reason });
                 }
             }
-            SchedulerMove::Skip(jobs) => {
-                for (id, reason) in jobs {
-                    self.step(&StepTransition::Skipped { id, reason });
+            SchedulerMove::Skip(steps) => {
+                for (id, reason) in steps {
+                    self.advance(&StepTransition::Skipped { id, reason });
                 }
             }
-            SchedulerMove::Start(jobs) => {
-                for id in jobs {
+            SchedulerMove::Start(steps) => {
+                for id in steps {
                     self.start(id);
                 }
             }
@@ -450,24 +451,21 @@ impl Watched {
     }
 
     fn start(&mut self, id: StepId) {
-        let entry = &self.dag.jobs[&id];
-        for dep in &entry.job.deps {
-            let status = &self.dag.jobs[dep].status;
-            let there = matches!(
-                status,
-                StepStatus::Integrated { .. } | StepStatus::Superseded
-            );
+        let entry = &self.dag.steps[&id];
+        for dep in &entry.step.deps {
+            let status = &self.dag.steps[dep].status;
+            let there = matches!(status, StepStatus::Merged { .. } | StepStatus::Superseded);
             assert!(there, "{id} began before {dep}, which is {}", status.name());
         }
-        for other in self.dag.jobs.values() {
-            let taken = other.status.is_busy() && other.job.scope.meets(&entry.job.scope);
-            assert!(!taken, "{id} writes where {} does", other.job.id);
+        for other in self.dag.steps.values() {
+            let taken = other.status.is_busy() && other.step.scope.meets(&entry.step.scope);
+            assert!(!taken, "{id} writes where {} does", other.step.id);
         }
-        let needed = entry.job.deps.iter().cloned().collect();
+        let needed = entry.step.deps.iter().cloned().collect();
         self.began_after.push((id.clone(), needed));
         self.runs += 1;
         let run = run(self.runs);
-        self.step(&StepTransition::Leased { id, run });
+        self.advance(&StepTransition::Leased { id, run });
     }
 
     fn back(&mut self, at: usize, how: u8) -> bool {
@@ -479,12 +477,12 @@ impl Watched {
         let said = "seen".to_owned();
         if how % 4 == 3 {
             let reason = StepFailureReason::NotDone { said };
-            self.step(&StepTransition::Failed { id, reason });
+            self.advance(&StepTransition::Failed { id, reason });
             return true;
         }
-        self.step(&StepTransition::Produced { id: id.clone() });
+        self.advance(&StepTransition::AwaitingMerge { id: id.clone() });
         if how % 4 == 2 {
-            self.step(&StepTransition::Conflict { id, said });
+            self.advance(&StepTransition::Conflict { id, said });
         }
         true
     }
@@ -493,7 +491,7 @@ impl Watched {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// I8, I9, I16, I21 and scopes: no cycle, nothing begins before what it needs, no job writes
+    /// I8, I9, I16, I21 and scopes: no cycle, nothing begins before what it needs, no step writes
     /// where another does, a refused patch changes nothing, and every plan comes to its end.
     #[test]
     fn random_plans_under_random_rewiring_come_to_their_end(
@@ -501,17 +499,17 @@ proptest! {
         fast in any::<bool>(),
         lucks in prop::collection::vec(luck(), 0..60),
     ) {
-        let mut jobs: Vec<PlanStep> = Vec::new();
+        let mut steps: Vec<PlanStep> = Vec::new();
         for (number, deps, scope) in &first {
-            let mut job = raw_job(*number, deps, *scope);
+            let mut step = raw_step(*number, deps, *scope);
             // A first plan that is refused has nothing to go on with.
-            job.deps.retain(|dep| jobs.iter().any(|known: &PlanStep| known.id == *dep));
-            if jobs.iter().all(|known| known.id != job.id) {
-                jobs.push(job);
+            step.deps.retain(|dep| steps.iter().any(|known: &PlanStep| known.id == *dep));
+            if steps.iter().all(|known| known.id != step.id) {
+                steps.push(step);
             }
         }
         let mode = if fast { StepFailurePolicy::Fast } else { StepFailurePolicy::Isolated };
-        let dag = PlanGraph::new(jobs, mode, &bounds()).unwrap();
+        let dag = PlanGraph::new(steps, mode, &bounds()).unwrap();
         let mut watched = Watched { dag, began_after: Vec::new(), runs: 0 };
         for luck in lucks {
             match luck {
@@ -526,9 +524,9 @@ proptest! {
             prop_assert!(steps < 2000, "{:?}", watched.dag);
         }
         prop_assert_eq!(watched.dag.next(3), SchedulerMove::Finish);
-        for (id, entry) in &watched.dag.jobs {
+        for (id, entry) in &watched.dag.steps {
             prop_assert!(entry.status.is_over(), "{} is {}", id, entry.status.name());
         }
-        prop_assert_eq!(watched.dag.in_order().len(), watched.dag.jobs.len());
+        prop_assert_eq!(watched.dag.in_order().len(), watched.dag.steps.len());
     }
 }

@@ -6,12 +6,13 @@ use lula_repair::trial::ProjectTestResults;
 use lula_runner_api::MergeAgentChangeResult;
 use serde::{Deserialize, Serialize};
 
-/// What came of an attempt to bring a commit into a line. Anything but the first changed nothing.
+/// What of an attempt to merge the log keeps. Anything but the first changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "joined", rename_all = "snake_case", deny_unknown_fields)]
 pub enum MergeOutcome {
-    /// The line contains it.
-    Integrated {
+    /// The integration branch contains it.
+    #[serde(rename = "integrated")]
+    Merged {
         /// The merge.
         commit: String,
         /// What the tests say of the merged files, where they were run.
@@ -34,11 +35,9 @@ pub enum MergeOutcome {
 }
 
 impl From<MergeAgentChangeResult> for MergeOutcome {
-    fn from(came: MergeAgentChangeResult) -> Self {
-        match came {
-            MergeAgentChangeResult::Integrated { commit, tests } => {
-                Self::Integrated { commit, tests }
-            }
+    fn from(result: MergeAgentChangeResult) -> Self {
+        match result {
+            MergeAgentChangeResult::Merged { commit, tests } => Self::Merged { commit, tests },
             MergeAgentChangeResult::Unclear { why, .. } => Self::Unclear { why },
             MergeAgentChangeResult::Conflict {
                 files,

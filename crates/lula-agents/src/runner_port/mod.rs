@@ -1,13 +1,13 @@
 //! The only way to a workspace: a runner is behind this trait, and holds no keys.
 //!
-//! The trait speaks the types of the runner's API: what a deed of the log asks for is made into a
-//! request in `orders`, and what the runner answers is kept as it is, or put into words for a coder
-//! in `reply` and `merge`.
+//! The trait speaks the types of the runner's API, and so do the effects of a run: an order of the
+//! log becomes a request by the identity of its effect ([`EffectIdentity::call`]). What the runner
+//! answers is kept as it is, or put into words for a coder in `reply` and `merge`.
 
 mod merge;
-mod orders;
 mod reading;
 mod reply;
+mod workspace;
 
 use async_trait::async_trait;
 use lula_protocol::{
@@ -15,26 +15,22 @@ use lula_protocol::{
 };
 use lula_runner_api::client::RunnerClientError;
 use lula_runner_api::{
-    CommitAgentChange, CommittedAgentChangeView, CommittedChangeView, DeliverAllRequest,
-    DeliverAllResult, DeliverChangeRequest, DeliveredView, FillWorkspaceFromBranch,
-    FilledWorkspaceView, IntegrationBranchView, MergeAgentChange, MergeAgentChangeResult,
-    OpenIntegrationBranch, OpenWorkspace, OpenWorkspaceOnBranch, TestRunRequest, TestRunResult,
-    ToolCallBatchItem, WorkspaceView,
+    CommitAgentChange, CommittedAgentChangeView, CommittedChangeView, DeliverChanges,
+    DeliveredChanges, EffectCall, FillWorkspaceFromBranch, FilledWorkspaceView,
+    IntegrationBranchRef, IntegrationBranchView, MergeAgentChange, MergeAgentChangeResult,
+    OpenWorkspace, OpenWorkspaceOnBranch, TestRunRequest, TestRunResult, ToolCallBatchItem,
+    WorkspaceView,
 };
 
 use crate::world::ProgressObserver;
 
 pub use merge::MergeOutcome;
-pub use orders::{
-    AgentWorkspace, CommitChangeRequest, DeliverRequest, DeliverRequestPart, IntegrationBranchRef,
-    LineWorkspace, MergeOrder, opening,
-};
-pub(crate) use orders::{deliver_all, lay};
 pub(crate) use reading::{adopt, fetch, files, reset};
 pub use reply::{Reply, ToolRefusal};
 use reply::{held, refused};
+pub use workspace::{AgentWorkspace, opening};
 
-/// Why the hands did not do it.
+/// Why the runner did not do it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunnerPortError {
     /// It was tried and did not work, for certain.
@@ -109,6 +105,16 @@ pub struct EffectIdentity {
 }
 
 impl EffectIdentity {
+    /// An order as this effect.
+    pub(crate) fn call<T>(&self, order: T) -> EffectCall<T> {
+        EffectCall {
+            effect: self.id.clone(),
+            epoch: self.epoch,
+            run: self.run.clone(),
+            order,
+        }
+    }
+
     /// A part of it that only looks: its identity follows from what it is about.
     #[must_use]
     pub fn part(&self, about: &str) -> Self {
@@ -145,63 +151,52 @@ pub trait RunnerPort: Send + Sync + 'static {
     async fn change(&self, workspace: &WorkspaceId)
     -> Result<CommittedChangeView, RunnerPortError>;
 
-    /// Finds something out in private forks of a workspace as it is now.
-    async fn trial(
+    /// Runs tests, verifies or searches in private forks of a workspace as it is now.
+    async fn run_tests(
         &self,
         workspace: &WorkspaceId,
-        trial: &TestRunRequest,
+        request: &TestRunRequest,
         watch: &ProgressObserver,
     ) -> Result<TestRunResult, RunnerPortError>;
 
-    /// Begins a line, or finds it again.
-    async fn open_line(
+    /// Begins an integration branch, or finds it again.
+    async fn open_branch(
         &self,
-        order: &OpenIntegrationBranch,
+        branch: &IntegrationBranchRef,
     ) -> Result<IntegrationBranchView, RunnerPortError>;
 
-    /// Opens a workspace over a line, or finds it again.
-    async fn open_at_line(
+    /// Opens a workspace over an integration branch, or finds it again.
+    async fn open_on_branch(
         &self,
-        line: &str,
         order: &OpenWorkspaceOnBranch,
     ) -> Result<WorkspaceView, RunnerPortError>;
 
-    /// Keeps what an agent did as a commit. Nothing that was kept is lost, whatever becomes of it.
-    async fn produce(
+    /// Makes a commit of what an agent changed. No such commit is lost, whatever becomes of it.
+    async fn commit(
         &self,
-        line: &str,
-        order: &CommitAgentChange,
+        call: &EffectCall<CommitAgentChange>,
     ) -> Result<CommittedAgentChangeView, RunnerPortError>;
 
-    /// Brings a commit into its line, if it merges and the tests of the merged files say nothing
-    /// worse than before.
-    async fn integrate(
+    /// Merges an agent's commit into its integration branch, if the tests of the merged files say
+    /// nothing worse than before.
+    async fn merge(
         &self,
-        line: &str,
-        order: &MergeAgentChange,
+        call: &EffectCall<MergeAgentChange>,
     ) -> Result<MergeAgentChangeResult, RunnerPortError>;
 
-    /// Makes a workspace of a line's first commit hold everything that is integrated, as its change.
-    async fn lay(
+    /// Makes a workspace of the branch's first commit hold everything that is merged, as its change.
+    async fn fill(
         &self,
-        line: &str,
-        order: &FillWorkspaceFromBranch,
+        call: &EffectCall<FillWorkspaceFromBranch>,
     ) -> Result<FilledWorkspaceView, RunnerPortError>;
 
-    /// Puts a change into the repository it is for. Index, stash and branches that are there stay
-    /// as they are, and the checkout too, unless the change is for it: then every file it touches
-    /// has to be there as the change found it.
+    /// Puts changes into the repositories they are for: all of them, or none. Index, stash and
+    /// branches that are there stay as they are, and the checkout too, unless a change is for it:
+    /// then every file it touches has to be there as the change found it.
     async fn deliver(
         &self,
-        workspace: &WorkspaceId,
-        order: &DeliverChangeRequest,
-    ) -> Result<DeliveredView, RunnerPortError>;
-
-    /// Puts changes into the repositories they are for, as branches: all of them, or none.
-    async fn deliver_all(
-        &self,
-        order: &DeliverAllRequest,
-    ) -> Result<DeliverAllResult, RunnerPortError>;
+        call: &EffectCall<DeliverChanges>,
+    ) -> Result<DeliveredChanges, RunnerPortError>;
 }
 
 #[cfg(test)]

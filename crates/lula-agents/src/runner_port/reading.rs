@@ -19,26 +19,26 @@ const PIECES: usize = 64;
 /// Opens a workspace of its own for a run that was forked, beginning as another began. One that is
 /// open already stays as it is.
 pub(crate) async fn adopt(
-    hands: &dyn RunnerPort,
+    runner: &dyn RunnerPort,
     run: &RunId,
     of: &WorkspaceId,
 ) -> Result<(), RunnerPortError> {
-    let parent = hands.workspace(of).await?;
+    let parent = runner.workspace(of).await?;
     let repository = parent.path.clone();
     let commit = AgentWorkspace::of(parent)?.origin.commit;
     let order = opening(run, &repository, Some(commit));
-    hands.open(&order).await.map(drop)
+    runner.open(&order).await.map(drop)
 }
 
 /// Returns a workspace to its beginning.
 pub(crate) async fn reset(
-    hands: &dyn RunnerPort,
+    runner: &dyn RunnerPort,
     effect: &EffectIdentity,
     workspace: &WorkspaceId,
 ) -> Result<(), RunnerPortError> {
     let to = Some(START.to_owned());
     let call = call(effect, workspace, ToolAction::Undo(UndoToSnapshot { to }));
-    let reply = Reply::of(hands.call(&call).await?)?;
+    let reply = Reply::of(runner.call(&call).await?)?;
     match reply {
         Reply {
             refused: Some(by),
@@ -63,7 +63,7 @@ pub(crate) struct WorkspaceListing {
 
 /// The files of a workspace.
 pub(crate) async fn files(
-    hands: &dyn RunnerPort,
+    runner: &dyn RunnerPort,
     effect: &EffectIdentity,
     workspace: &WorkspaceId,
 ) -> Result<WorkspaceListing, RunnerPortError> {
@@ -72,7 +72,7 @@ pub(crate) async fn files(
         glob: None,
         depth: None,
     });
-    let found = output(hands.call(&look(effect, workspace, list)).await?)?;
+    let found = output(runner.call(&look(effect, workspace, list)).await?)?;
     let found = found.map_err(RunnerPortError::Failed)?;
     let Some(ToolOutputDetails::Files { entries: mut files }) = found.details else {
         return Err(RunnerPortError::Failed(
@@ -88,7 +88,7 @@ pub(crate) async fn files(
 
 /// The texts of whole files, in their order; `None` where there is none, or no text.
 pub(crate) async fn fetch(
-    hands: &dyn RunnerPort,
+    runner: &dyn RunnerPort,
     effect: &EffectIdentity,
     workspace: &WorkspaceId,
     paths: &[String],
@@ -98,14 +98,14 @@ pub(crate) async fn fetch(
         let reads = part
             .iter()
             .map(|path| look(effect, workspace, read(path, None)));
-        let came = hands.batch(reads.collect()).await?;
+        let came = runner.batch(reads.collect()).await?;
         for (path, item) in part.iter().zip(came) {
             let found = match item {
                 ToolCallBatchItem::Result(result) => output(*result)?,
                 ToolCallBatchItem::Problem(problem) => Err(problem.message),
             };
             texts.push(match found {
-                Ok(first) => rest(hands, (effect, workspace), path, first).await?,
+                Ok(first) => rest(runner, (effect, workspace), path, first).await?,
                 Err(_) => None,
             });
         }
@@ -115,7 +115,7 @@ pub(crate) async fn fetch(
 
 /// The whole of a file of which the first piece was read.
 async fn rest(
-    hands: &dyn RunnerPort,
+    runner: &dyn RunnerPort,
     (effect, workspace): (&EffectIdentity, &WorkspaceId),
     path: &str,
     first: ToolOutput,
@@ -139,7 +139,7 @@ async fn rest(
             return Ok((!piece.truncated).then_some(text));
         }
         let more = look(effect, workspace, read(path, Some(to_line + 1)));
-        match output(hands.call(&more).await?)? {
+        match output(runner.call(&more).await?)? {
             Ok(next) => piece = next,
             Err(_) => return Ok(None),
         }

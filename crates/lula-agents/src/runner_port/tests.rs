@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{AgentWorkspace, LineWorkspace, MergeOutcome, Reply};
+use super::{AgentWorkspace, MergeOutcome, Reply};
 
 /// Reads a value of an old log and writes it just so.
 fn keeps<T: Serialize + DeserializeOwned>(stored: &Value) -> T {
@@ -53,14 +53,9 @@ fn a_change_is_kept_with_its_tree() {
 }
 
 #[test]
-fn orders_over_a_line_are_kept() {
+fn what_a_workspace_begins_with_is_kept() {
     keeps::<BranchWorkspaceStart>(&json!({"at": "line"}));
-    let line = json!({"run": "run_00000000000000000000000000", "repository": "/there",
-        "base": "abc"});
-    keeps::<LineWorkspace>(
-        &json!({"line": line, "workspace": WORKSPACE, "scope": ["src/**"],
-        "contains": [], "footing": {"at": "merge", "commit": "def"}}),
-    );
+    keeps::<BranchWorkspaceStart>(&json!({"at": "merge", "commit": "def"}));
 }
 
 #[test]

@@ -21,6 +21,35 @@ pub const MOST: u32 = 5;
 /// From here on, in thousandths, a change is likelier kept than not.
 const LIKELY: u32 = 500;
 
+/// What became of a candidate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CandidateOutcome {
+    /// Its agent is at work.
+    Running,
+    /// Its agent was stopped: another one was proven.
+    Dismissed,
+    /// Tests show that it is right.
+    Proven,
+    /// Nothing shows whether it is right.
+    Unproven,
+    /// It came to nothing.
+    Failed,
+}
+
+impl CandidateOutcome {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Dismissed => "dismissed",
+            Self::Proven => "proven",
+            Self::Unproven => "unproven",
+            Self::Failed => "failed",
+        }
+    }
+}
+
 /// How far a candidate is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case", deny_unknown_fields)]
@@ -95,14 +124,14 @@ impl ContestCandidate {
         self.worth() == Worth::Proven && self.confidence().is_none_or(|sure| sure >= LIKELY)
     }
 
-    /// What became of it, in a word.
-    pub fn word(&self) -> &'static str {
+    /// What became of it.
+    pub fn outcome(&self) -> CandidateOutcome {
         match (&self.standing, self.worth()) {
-            (CandidateStanding::AtWork, _) => "running",
-            (CandidateStanding::Dismissed, _) => "dismissed",
-            (CandidateStanding::Back { .. }, Worth::Proven) => "proven",
-            (CandidateStanding::Back { .. }, Worth::Unproven) => "unproven",
-            (CandidateStanding::Back { .. }, Worth::Failed) => "failed",
+            (CandidateStanding::AtWork, _) => CandidateOutcome::Running,
+            (CandidateStanding::Dismissed, _) => CandidateOutcome::Dismissed,
+            (CandidateStanding::Back { .. }, Worth::Proven) => CandidateOutcome::Proven,
+            (CandidateStanding::Back { .. }, Worth::Unproven) => CandidateOutcome::Unproven,
+            (CandidateStanding::Back { .. }, Worth::Failed) => CandidateOutcome::Failed,
         }
     }
 
@@ -239,7 +268,11 @@ impl CandidateContest {
     fn failures(&self) -> String {
         let told = self.rivals.iter().map(|rival| {
             let said = rival.summary();
-            let said = if said.is_empty() { rival.word() } else { said };
+            let said = if said.is_empty() {
+                rival.outcome().word()
+            } else {
+                said
+            };
             format!("{} ({}): {said}", rival.id, rival.model)
         });
         let told: Vec<String> = told.collect();
@@ -394,7 +427,7 @@ mod tests {
         assert!(matches!(contest.next(), ContestMove::Dismiss(runs) if runs.len() == 1));
         contest.dismissed();
         assert_eq!(contest.next(), ContestMove::Decide);
-        assert_eq!(contest.rivals[2].word(), "dismissed");
+        assert_eq!(contest.rivals[2].outcome().word(), "dismissed");
     }
 
     proptest! {

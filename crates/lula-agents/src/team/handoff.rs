@@ -71,8 +71,9 @@ pub struct AgentInput {
 pub struct AgentHandoff {
     /// Who sends it.
     pub parent: RunId,
-    /// The job it is to do.
-    pub job: StepId,
+    /// The step it is to do.
+    #[serde(rename = "job")]
+    pub step: StepId,
     /// The commit the whole work began with.
     pub base: String,
     /// What the workspace begins with.
@@ -89,7 +90,7 @@ pub struct AgentHandoff {
     pub authority: RunAuthority,
     /// What the sender may do.
     pub of: RunAuthority,
-    /// What the tests say of what is integrated so far, where that is known.
+    /// What the tests say of what is merged so far, where that is known.
     pub baseline: Option<Box<TestBaseline>>,
 }
 
@@ -115,13 +116,13 @@ impl AgentHandoff {
     }
 }
 
-/// The run of an agent: the same for the same job and attempt, so that ordering it again finds it.
-pub fn agent_run(parent: &RunId, job: &StepId, attempt: u32) -> RunId {
-    RunId::from_parts(0, derived(&format!("{parent}/{job}/{attempt}")))
+/// The run of an agent: the same for the same step and attempt, so that ordering it again finds it.
+pub fn agent_run(parent: &RunId, step: &StepId, attempt: u32) -> RunId {
+    RunId::from_parts(0, derived(&format!("{parent}/{step}/{attempt}")))
 }
 
 /// The name that the work of a run in one of its repositories goes by; its own in the first.
-pub fn site_run(run: &RunId, number: usize) -> RunId {
+pub fn repository_run(run: &RunId, number: usize) -> RunId {
     match number {
         0 => run.clone(),
         // No task has an empty name.
@@ -176,9 +177,9 @@ mod tests {
         let run = RunId::from_parts(1, [1; 10]);
         let mut handoff = AgentHandoff {
             parent: run,
-            job: StepId::new("a").unwrap(),
+            step: StepId::new("a").unwrap(),
             base: String::new(),
-            start: BranchWorkspaceStart::Line,
+            start: BranchWorkspaceStart::Branch,
             contains: Vec::new(),
             inputs: Vec::new(),
             role,

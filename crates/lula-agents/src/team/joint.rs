@@ -30,7 +30,7 @@ pub struct RejectedMerge {
 pub enum SharedPlanMove {
     /// Agents are to be told what was decided of their wishes.
     Tell,
-    /// The planner has to think about a failed job.
+    /// The planner has to think about a failed step.
     Amend(StepId),
     /// The plan says.
     Move(SchedulerMove),
@@ -46,31 +46,31 @@ pub struct SharedPlan {
     pub roles: AgentRoles,
     /// The same as the other repositories want them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub roles_too: Vec<AgentRoles>,
-    /// What each agent came back with, the last for each job.
+    pub other_roles: Vec<AgentRoles>,
+    /// What each agent came back with, the last for each step.
     pub returned: BTreeMap<StepId, AgentResult>,
     /// What was promised to agents at work.
     pub promised: BTreeMap<RunId, BudgetAmounts>,
-    /// What did not fit, the last for each job.
+    /// What did not fit, the last for each step.
     pub candidates: BTreeMap<StepId, RejectedMerge>,
-    /// Failed jobs that the planner thought about.
+    /// Failed steps that the planner thought about.
     pub considered: BTreeSet<StepId>,
     /// How many patches were refused.
     pub refused: u32,
     /// What agents wanted changed.
     #[serde(default, skip_serializing_if = "PlanChangeRequests::is_empty")]
     pub wishes: PlanChangeRequests,
-    /// What the tests say of what is integrated so far, by repository.
+    /// What the tests say of what is merged so far, by repository.
     pub tests: BTreeMap<usize, ProjectTestResults>,
 }
 
 impl SharedPlan {
-    /// A plan of which no job has begun.
-    pub fn new(dag: PlanGraph, roles: AgentRoles, roles_too: Vec<AgentRoles>) -> Self {
+    /// A plan of which no step has begun.
+    pub fn new(dag: PlanGraph, roles: AgentRoles, other_roles: Vec<AgentRoles>) -> Self {
         Self {
             dag,
             roles,
-            roles_too,
+            other_roles,
             returned: BTreeMap::new(),
             promised: BTreeMap::new(),
             candidates: BTreeMap::new(),
@@ -83,10 +83,10 @@ impl SharedPlan {
 
     /// Who agents can be that work in a repository: as that repository wants them.
     pub fn roles_of(&self, repo: usize) -> &AgentRoles {
-        let too = repo
+        let other = repo
             .checked_sub(1)
-            .and_then(|index| self.roles_too.get(index));
-        too.unwrap_or(&self.roles)
+            .and_then(|index| self.other_roles.get(index));
+        other.unwrap_or(&self.roles)
     }
 
     /// What comes next, with so many agents at once.
@@ -99,7 +99,7 @@ impl SharedPlan {
         };
         let failed = self
             .dag
-            .jobs
+            .steps
             .iter()
             .find(|(id, entry)| open(id, &entry.status));
         let patches = self.dag.patches + self.refused < MAX_PATCHES;
@@ -113,10 +113,10 @@ impl SharedPlan {
         SharedPlanMove::Move(self.dag.next(at_once))
     }
 
-    /// Takes note of what happened to a job.
-    pub fn step(&mut self, step: &StepTransition) {
+    /// Takes note of what happened to a step.
+    pub fn advance(&mut self, transition: &StepTransition) {
         // A step that cannot have happened changes nothing: what is next follows from the plan.
-        let _ = self.dag.step(step);
+        let _ = self.dag.advance(transition);
     }
 
     /// What agents at work may still spend.
@@ -133,14 +133,14 @@ impl SharedPlan {
     /// where that is more.
     pub fn share(&self, id: &StepId, free: &BudgetAmounts) -> BudgetAmounts {
         let outstanding = self.outstanding();
-        let waiting = self.dag.jobs.values().filter(|entry| {
+        let waiting = self.dag.steps.values().filter(|entry| {
             matches!(
                 entry.status,
                 StepStatus::Pending | StepStatus::Conflict { .. }
             )
         });
         let heads = u64::try_from(waiting.count()).unwrap_or(1).max(1);
-        let planned = self.dag.jobs.get(id).map(|entry| &entry.job.budget);
+        let planned = self.dag.steps.get(id).map(|entry| &entry.step.budget);
         free.iter()
             .map(|(dimension, free)| {
                 let left = free.saturating_sub(outstanding.get(dimension).unwrap_or(0));
@@ -152,7 +152,7 @@ impl SharedPlan {
             .collect()
     }
 
-    /// What the tests of a repository say of what is integrated there so far.
+    /// What the tests of a repository say of what is merged there so far.
     pub fn baseline(&self, repo: usize, first: &TestBaseline) -> TestBaseline {
         match self.tests.get(&repo) {
             None => first.clone(),
@@ -165,24 +165,24 @@ impl SharedPlan {
         }
     }
 
-    /// Whether something was integrated in a repository.
+    /// Whether something was merged in a repository.
     pub fn changed(&self, repo: usize) -> bool {
-        self.dag.jobs.values().any(|entry| {
-            entry.job.repo == repo
-                && matches!(entry.status, StepStatus::Integrated { commit: Some(_) })
+        self.dag.steps.values().any(|entry| {
+            entry.step.repo == repo
+                && matches!(entry.status, StepStatus::Merged { commit: Some(_) })
         })
     }
 
-    /// Commands that must succeed for everything that is integrated in a repository.
+    /// Commands that must succeed for everything that is merged in a repository.
     pub fn acceptance(&self, repo: usize) -> Vec<String> {
         let done = self
             .dag
-            .jobs
+            .steps
             .values()
-            .filter(|entry| entry.job.repo == repo)
-            .filter(|entry| matches!(entry.status, StepStatus::Integrated { .. }));
+            .filter(|entry| entry.step.repo == repo)
+            .filter(|entry| matches!(entry.status, StepStatus::Merged { .. }));
         let mut all: Vec<String> = Vec::new();
-        for command in done.flat_map(|entry| &entry.job.acceptance) {
+        for command in done.flat_map(|entry| &entry.step.acceptance) {
             if !all.contains(command) {
                 all.push(command.clone());
             }
@@ -194,18 +194,18 @@ impl SharedPlan {
     pub fn told(&self) -> String {
         let count = |name: &str| {
             let with = |status: &StepStatus| status.name() == name;
-            let jobs = self.dag.jobs.values();
-            jobs.filter(|entry| with(&entry.status)).count()
+            let steps = self.dag.steps.values();
+            steps.filter(|entry| with(&entry.status)).count()
         };
-        let wanted = self.dag.jobs.len() - count("superseded") - count("cancelled");
-        let mut text = format!("{} of {wanted} tasks came together", count("integrated"));
-        for entry in self.dag.jobs.values() {
+        let wanted = self.dag.steps.len() - count("superseded") - count("cancelled");
+        let mut text = format!("{} of {wanted} tasks came together", count("merged"));
+        for entry in self.dag.steps.values() {
             let reason = match &entry.status {
                 StepStatus::Failed { reason } => format!("failed, {reason}"),
                 StepStatus::Skipped { reason } => format!("was skipped, {reason}"),
                 _ => continue,
             };
-            let _ = write!(text, "; {} {reason}", entry.job.id);
+            let _ = write!(text, "; {} {reason}", entry.step.id);
         }
         text
     }
@@ -218,7 +218,7 @@ mod tests {
     use lula_protocol::BudgetDimension;
 
     fn joint(names: &[&str]) -> SharedPlan {
-        let jobs = names.iter().map(|name| PlanStep {
+        let steps = names.iter().map(|name| PlanStep {
             id: StepId::new(name).unwrap(),
             repo: 0,
             goal: "x".to_owned(),
@@ -233,7 +233,7 @@ mod tests {
             roles: &["coder"],
             left: BudgetAmounts::none(),
         };
-        let dag = PlanGraph::new(jobs.collect(), StepFailurePolicy::Isolated, &bounds).unwrap();
+        let dag = PlanGraph::new(steps.collect(), StepFailurePolicy::Isolated, &bounds).unwrap();
         SharedPlan::new(dag, AgentRoles::built_in(), Vec::new())
     }
 
@@ -247,7 +247,7 @@ mod tests {
             let share = joint.share(&id, &free);
             promised += share.get(BudgetDimension::MicroUsd).unwrap();
             let run = RunId::from_parts(number as u64, [0; 10]);
-            joint.step(&StepTransition::Leased {
+            joint.advance(&StepTransition::Leased {
                 id,
                 run: run.clone(),
             });
@@ -257,18 +257,18 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_job_is_thought_about_once() {
+    fn a_failed_step_is_thought_about_once() {
         let mut joint = joint(&["a", "b"]);
         let id = StepId::new("a").unwrap();
         let run = RunId::from_parts(1, [0; 10]);
-        joint.step(&StepTransition::Leased {
+        joint.advance(&StepTransition::Leased {
             id: id.clone(),
             run,
         });
         let reason = crate::plan::StepFailureReason::NotDone {
             said: "no".to_owned(),
         };
-        joint.step(&StepTransition::Failed {
+        joint.advance(&StepTransition::Failed {
             id: id.clone(),
             reason,
         });

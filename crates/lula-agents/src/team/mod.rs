@@ -17,7 +17,9 @@ pub mod wish;
 use serde::{Deserialize, Serialize};
 
 pub use contest::{CandidateContest, ContestCandidate, ContestDecision};
-pub use handoff::{AgentHandoff, AgentInput, AuthorityExcess, RunAuthority, agent_run, site_run};
+pub use handoff::{
+    AgentHandoff, AgentInput, AuthorityExcess, RunAuthority, agent_run, repository_run,
+};
 pub use joint::{RejectedMerge, SharedPlan, SharedPlanMove};
 pub use role::{AgentRole, AgentRoles, TUNED_AT};
 pub use wish::{PROPOSE, PlanChangeRequest, PlanChangeRequests};

@@ -29,7 +29,8 @@ pub struct PlanChangeRequest {
     /// The agent's run.
     pub run: RunId,
     /// What it works on.
-    pub job: StepId,
+    #[serde(rename = "job")]
+    pub step: StepId,
     /// In its words.
     pub arguments: Value,
 }

@@ -2,12 +2,10 @@
 
 use lula_protocol::{BudgetAmounts, EffectId, RunId};
 use lula_repair::trial::ProjectTestResults;
-use lula_runner_api::{CommittedChangeView, DeliveredView};
 use serde::{Deserialize, Serialize};
 
-use super::parts::{
-    CoderBrief, CoderProposal, EarlyEnd, OtherRepository, ResearchAnswer, RetryPlan,
-};
+use super::parts::{CoderBrief, CoderProposal, EarlyEnd, ResearchAnswer, RetryPlan};
+use super::repository::RepositoryEvent;
 use crate::agent_pool::AgentResult;
 use crate::guidelines::{ChangeConfidence, StepRating};
 use crate::lessons::LessonSelection;
@@ -15,47 +13,15 @@ use crate::model_choice::ModelShareOfRun;
 use crate::plan::{PlanGraph, PlanPatch, StepId, StepTransition};
 use crate::recovery::AttemptFailure;
 use crate::route::TaskLane;
-use crate::runner_port::{AgentWorkspace, Reply};
+use crate::runner_port::Reply;
 use crate::team::{AgentRoles, ContestCandidate, ContestDecision, RejectedMerge};
 use crate::verdict::{RunVerdict, VerificationEvidence};
-use crate::work::TestBaseline;
 use crate::world::DriverFenceReport;
 
 /// What changes the state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case", deny_unknown_fields)]
 pub enum RunStateEvent {
-    /// The workspace is open.
-    Opened {
-        /// Where.
-        place: AgentWorkspace,
-    },
-    /// So are those of other repositories.
-    OpenedToo {
-        /// Where.
-        sites: Vec<OtherRepository>,
-    },
-    /// The tests of another repository were looked at.
-    ExaminedToo {
-        /// Which repository.
-        site: usize,
-        /// What they say.
-        baseline: Box<TestBaseline>,
-    },
-    /// The change of another repository is this.
-    TakenToo {
-        /// Which repository.
-        site: usize,
-        /// What the change is.
-        taken: CommittedChangeView,
-    },
-    /// The change of another repository arrived.
-    DeliveredToo {
-        /// Which repository.
-        site: usize,
-        /// Where.
-        delivered: DeliveredView,
-    },
     /// It was tried how far the driver is kept away from what it works on.
     Fenced {
         /// What came of it.
@@ -70,11 +36,6 @@ pub enum RunStateEvent {
     Planned {
         /// Its steps.
         steps: Vec<String>,
-    },
-    /// The tests were looked at.
-    Examined {
-        /// What they say.
-        baseline: Box<TestBaseline>,
     },
     /// The context is collected.
     Briefed {
@@ -96,7 +57,8 @@ pub enum RunStateEvent {
     /// The change is this.
     Executed {
         /// What the change is.
-        produced: CoderProposal,
+        #[serde(rename = "produced")]
+        proposal: CoderProposal,
     },
     /// An attempt failed.
     Failed {
@@ -135,11 +97,6 @@ pub enum RunStateEvent {
         /// Why.
         end: EarlyEnd,
     },
-    /// The change arrived.
-    Delivered {
-        /// Where.
-        delivered: DeliveredView,
-    },
     /// An agent that changes nothing is done.
     Answered {
         /// What was found out.
@@ -151,9 +108,9 @@ pub enum RunStateEvent {
         dag: PlanGraph,
         /// Who the agents can be.
         roles: AgentRoles,
-        /// The same as the other repositories want them.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        roles_too: Vec<AgentRoles>,
+        /// The same as the other repositories want them, in their order.
+        #[serde(rename = "roles_too", default, skip_serializing_if = "Vec::is_empty")]
+        other_roles: Vec<AgentRoles>,
     },
     /// A plan was not accepted.
     PlanRefused {
@@ -182,20 +139,23 @@ pub enum RunStateEvent {
     Wished {
         /// The effect by which the agent asked.
         wish: EffectId,
-        /// The job that the agent works on.
-        job: StepId,
+        /// The step that the agent works on.
+        #[serde(rename = "job")]
+        step: StepId,
         /// What was decided.
         answer: Reply,
     },
     /// Agents know what was decided.
     Told,
-    /// The planner thought about a job that failed.
+    /// The planner thought about a step that failed.
     Considered {
         /// Which.
-        job: StepId,
+        #[serde(rename = "job")]
+        step: StepId,
     },
-    /// Something happened to a job.
-    Job {
+    /// Something happened to a step.
+    #[serde(rename = "job")]
+    StepChanged {
         /// What.
         change: StepTransition,
     },
@@ -208,15 +168,17 @@ pub enum RunStateEvent {
     },
     /// An agent came back.
     Returned {
-        /// From which job.
-        job: StepId,
+        /// From which step.
+        #[serde(rename = "job")]
+        step: StepId,
         /// With what.
         returned: Box<AgentResult>,
     },
-    /// What a job produced was held against the whole.
+    /// What a step produced was held against the whole.
     Merged {
-        /// The job that produced it.
-        job: StepId,
+        /// The step that produced it.
+        #[serde(rename = "job")]
+        step: StepId,
         /// What the tests say of the whole now, where they were run.
         tests: Option<Box<ProjectTestResults>>,
         /// What did not fit, where it did not.
@@ -257,4 +219,7 @@ pub enum RunStateEvent {
         /// Its name.
         model: String,
     },
+    /// Something happened in the repositories of the run.
+    #[serde(untagged)]
+    Repository(RepositoryEvent),
 }

@@ -2,6 +2,7 @@
 
 mod event;
 mod parts;
+mod repository;
 
 use lula_protocol::RunId;
 use lula_runner_api::DeliveredView;
@@ -22,7 +23,8 @@ use crate::world::DriverFenceReport;
 
 pub use event::RunStateEvent;
 pub use lula_repair::trial::TestBaseline;
-pub use parts::{CoderBrief, CoderProposal, EarlyEnd, OtherRepository, ResearchAnswer, RetryPlan};
+pub use parts::{CoderBrief, CoderProposal, EarlyEnd, ResearchAnswer, RetryPlan};
+pub use repository::{RepositoryEvent, RepositoryPlace, RepositoryState};
 
 /// The state of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,17 +37,12 @@ pub struct CodingState {
     /// What people said meanwhile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Where.
-    pub place: Option<AgentWorkspace>,
-    /// The other repositories.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub sites: Vec<OtherRepository>,
+    /// Its repositories, as the task lists them.
+    pub repositories: Vec<RepositoryState>,
     /// How far the driver is kept away from there.
     pub fenced: Option<DriverFenceReport>,
     /// The plan, where one was made.
     pub plan: Vec<String>,
-    /// The tests before.
-    pub baseline: Option<TestBaseline>,
     /// The context.
     pub brief: Option<CoderBrief>,
     /// Who was done last, and what they say of it.
@@ -54,7 +51,7 @@ pub struct CodingState {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<ModelShareOfRun>,
     /// The change, as it is.
-    pub produced: Option<CoderProposal>,
+    pub proposal: Option<CoderProposal>,
     /// Every failed attempt.
     pub failures: Vec<AttemptFailure>,
     /// The try under way, where it is not the first.
@@ -76,8 +73,6 @@ pub struct CodingState {
     pub confidence: Option<ChangeConfidence>,
     /// Why the run ended without one.
     pub end: Option<EarlyEnd>,
-    /// Where the change is.
-    pub delivered: Option<DeliveredView>,
     /// What was found out, where nothing was to be changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<ResearchAnswer>,
@@ -94,19 +89,21 @@ impl CodingState {
     pub fn begin(task: RunTask) -> Self {
         let handed = task.handoff.as_ref();
         let baseline = handed.and_then(|handoff| handoff.baseline.as_deref().cloned());
+        let mut repositories = vec![RepositoryState::default(); task.repositories.len()];
+        if let Some(first) = repositories.first_mut() {
+            first.baseline = baseline;
+        }
         Self {
             task,
             lane: TaskLane::Interactive,
             notes: Vec::new(),
-            place: None,
-            sites: Vec::new(),
+            repositories,
             fenced: None,
             plan: Vec::new(),
-            baseline,
             brief: None,
             made: None,
             parts: Vec::new(),
-            produced: None,
+            proposal: None,
             failures: Vec::new(),
             retry: None,
             loops: 0,
@@ -116,7 +113,6 @@ impl CodingState {
             ratings: Vec::new(),
             confidence: None,
             end: None,
-            delivered: None,
             answer: None,
             joint: None,
             contest: None,
@@ -126,8 +122,8 @@ impl CodingState {
     /// Every agent that was begun for this run: what it worked on, and its run.
     pub fn agents(&self, run: &RunId) -> Vec<(StepId, RunId)> {
         let mut agents = Vec::new();
-        let jobs = self.joint.iter().flat_map(|joint| &joint.dag.jobs);
-        for (id, entry) in jobs {
+        let steps = self.joint.iter().flat_map(|joint| &joint.dag.steps);
+        for (id, entry) in steps {
             let attempts = 0..entry.attempts;
             agents.extend(attempts.map(|attempt| (id.clone(), agent_run(run, id, attempt))));
         }
@@ -138,8 +134,8 @@ impl CodingState {
 
     /// The runs of those of them that work.
     pub fn agents_at_work(&self) -> Vec<RunId> {
-        let jobs = self.joint.iter().flat_map(|joint| joint.dag.running());
-        let mut running: Vec<RunId> = jobs.map(|(_, run)| run.clone()).collect();
+        let steps = self.joint.iter().flat_map(|joint| joint.dag.running());
+        let mut running: Vec<RunId> = steps.map(|(_, run)| run.clone()).collect();
         running.extend(self.contest.iter().flat_map(|contest| contest.at_work()));
         running
     }
@@ -158,11 +154,6 @@ impl CodingState {
         all
     }
 
-    /// How many repositories there are.
-    pub fn repositories(&self) -> usize {
-        1 + self.task.also.len()
-    }
-
     /// A repository by its number, as an absolute path.
     pub fn repository(&self, repo: usize) -> &str {
         self.task.repository(repo)
@@ -175,18 +166,32 @@ impl CodingState {
 
     /// Where a repository is worked on.
     pub fn place_of(&self, repo: usize) -> Option<&AgentWorkspace> {
-        match repo.checked_sub(1) {
-            None => self.place.as_ref(),
-            Some(index) => self.sites.get(index).map(|site| &site.place),
-        }
+        self.repositories.get(repo)?.place.as_ref()
+    }
+
+    /// The change of a repository, where it was delivered.
+    pub fn delivered_of(&self, repo: usize) -> Option<&DeliveredView> {
+        self.repositories.get(repo)?.delivered.as_ref()
+    }
+
+    /// The commit that a repository is worked on at; nothing before it is open.
+    pub fn base_of(&self, repo: usize) -> &str {
+        let place = self.place_of(repo);
+        place.map_or("", |place| place.origin.commit.as_str())
     }
 
     /// What the tests of a repository said before any agent began.
     pub fn baseline_of(&self, repo: usize) -> Option<&TestBaseline> {
-        match repo.checked_sub(1) {
-            None => self.baseline.as_ref(),
-            Some(index) => self.sites.get(index)?.baseline.as_ref(),
+        self.repositories.get(repo)?.baseline.as_ref()
+    }
+
+    /// The same with what the tests of the first repository are known to say.
+    #[must_use]
+    pub(crate) fn knowing(mut self, baseline: TestBaseline) -> Self {
+        if let Some(first) = self.repositories.first_mut() {
+            first.baseline = Some(baseline);
         }
+        self
     }
 
     /// What kind of evidence the task asks for, given what fails.
@@ -218,29 +223,24 @@ impl CodingState {
     /// Changes the state.
     pub fn apply(&mut self, event: &RunStateEvent) {
         match event {
-            RunStateEvent::Opened { place } => self.place = Some(place.clone()),
-            RunStateEvent::OpenedToo { .. }
-            | RunStateEvent::ExaminedToo { .. }
-            | RunStateEvent::TakenToo { .. }
-            | RunStateEvent::DeliveredToo { .. } => self.elsewhere(event),
+            RunStateEvent::Repository(event) => event.apply(&mut self.repositories),
             RunStateEvent::Fenced { fenced } => self.fenced = Some(fenced.clone()),
             RunStateEvent::Routed { lane } => self.lane = *lane,
             RunStateEvent::Planned { steps } => self.plan.clone_from(steps),
-            RunStateEvent::Examined { baseline } => self.baseline = Some(baseline.as_ref().clone()),
             RunStateEvent::Briefed { brief } => self.brief = Some(brief.clone()),
             RunStateEvent::Asked { part } => self.parts.push(part.clone()),
             RunStateEvent::Coded { by, summary } => {
                 self.made = Some((by.clone(), summary.clone()));
                 // What was judged before is not what is there now.
-                self.produced = None;
+                self.proposal = None;
                 self.verdict = None;
                 self.evidence = None;
                 self.confidence = None;
-                for site in &mut self.sites {
-                    site.taken = None;
+                for repository in &mut self.repositories {
+                    repository.taken = None;
                 }
             }
-            RunStateEvent::Executed { produced } => self.produced = Some(produced.clone()),
+            RunStateEvent::Executed { proposal } => self.proposal = Some(proposal.clone()),
             RunStateEvent::Failed { failure } => self.failures.push(failure.clone()),
             RunStateEvent::Retrying { retry } => {
                 self.retry = Some(retry.clone());
@@ -257,15 +257,14 @@ impl CodingState {
             RunStateEvent::Rated { rating } => self.ratings.push(rating.clone()),
             RunStateEvent::Weighed { confidence } => self.confidence = Some(confidence.clone()),
             RunStateEvent::Ending { end } => self.end = Some(end.clone()),
-            RunStateEvent::Delivered { delivered } => self.delivered = Some(delivered.clone()),
             RunStateEvent::Answered { answer } => self.answer = Some(answer.clone()),
             RunStateEvent::PlanRefused { .. } => {}
             RunStateEvent::Shared {
                 dag,
                 roles,
-                roles_too,
+                other_roles,
             } => {
-                let joint = SharedPlan::new(dag.clone(), roles.clone(), roles_too.clone());
+                let joint = SharedPlan::new(dag.clone(), roles.clone(), other_roles.clone());
                 self.joint = Some(Box::new(joint));
             }
             RunStateEvent::Patched { .. }
@@ -273,7 +272,7 @@ impl CodingState {
             | RunStateEvent::Wished { .. }
             | RunStateEvent::Told
             | RunStateEvent::Considered { .. }
-            | RunStateEvent::Job { .. }
+            | RunStateEvent::StepChanged { .. }
             | RunStateEvent::Promised { .. }
             | RunStateEvent::Returned { .. }
             | RunStateEvent::Merged { .. } => self.together(event),
@@ -291,32 +290,8 @@ impl CodingState {
             RunStateEvent::Steered { notes } => self.notes.extend(notes.iter().cloned()),
             RunStateEvent::Reworded { text } => self.task.reword(text),
             RunStateEvent::Preferring { model } => {
-                self.task.models.sort_by_key(|mind| mind.name != *model);
+                self.task.models.sort_by_key(|choice| choice.name != *model);
             }
-        }
-    }
-
-    /// What happens in other repositories.
-    fn elsewhere(&mut self, event: &RunStateEvent) {
-        let (number, change): (_, &dyn Fn(&mut OtherRepository)) = match event {
-            RunStateEvent::OpenedToo { sites } => {
-                self.sites.clone_from(sites);
-                return;
-            }
-            RunStateEvent::ExaminedToo { site, baseline } => (site, &|site| {
-                site.baseline = Some(baseline.as_ref().clone());
-            }),
-            RunStateEvent::TakenToo { site, taken } => {
-                (site, &|site| site.taken = Some(taken.clone()))
-            }
-            RunStateEvent::DeliveredToo { site, delivered } => (site, &|site| {
-                site.delivered = Some(delivered.clone());
-            }),
-            _ => return,
-        };
-        let index = number.checked_sub(1);
-        if let Some(site) = index.and_then(|index| self.sites.get_mut(index)) {
-            change(site);
         }
     }
 
@@ -346,30 +321,30 @@ impl CodingState {
             RunStateEvent::PatchRefused { .. } => joint.refused += 1,
             RunStateEvent::Wished { wish, answer, .. } => joint.wishes.decide(wish, answer),
             RunStateEvent::Told => joint.wishes.owed.clear(),
-            RunStateEvent::Considered { job } => {
-                joint.considered.insert(job.clone());
+            RunStateEvent::Considered { step } => {
+                joint.considered.insert(step.clone());
             }
-            RunStateEvent::Job { change } => joint.step(change),
+            RunStateEvent::StepChanged { change } => joint.advance(change),
             RunStateEvent::Promised { run, limits } => {
                 joint.promised.insert(run.clone(), limits.clone());
             }
-            RunStateEvent::Returned { job, returned } => {
+            RunStateEvent::Returned { step, returned } => {
                 joint.promised.remove(&returned.run);
                 joint
                     .returned
-                    .insert(job.clone(), returned.as_ref().clone());
+                    .insert(step.clone(), returned.as_ref().clone());
             }
             RunStateEvent::Merged {
-                job,
+                step,
                 tests,
                 candidate,
             } => {
-                let repo = joint.dag.jobs.get(job).map(|entry| entry.job.repo);
+                let repo = joint.dag.steps.get(step).map(|entry| entry.step.repo);
                 if let (Some(tests), Some(repo)) = (tests, repo) {
                     joint.tests.insert(repo, tests.as_ref().clone());
                 }
                 if let Some(candidate) = candidate {
-                    joint.candidates.insert(job.clone(), candidate.clone());
+                    joint.candidates.insert(step.clone(), candidate.clone());
                 }
             }
             _ => {}

@@ -2,12 +2,9 @@
 
 use lula_protocol::Digest;
 use lula_repair::BrokenEnvironment;
-use lula_runner_api::{CommittedChangeView, DeliveredView};
 use serde::{Deserialize, Serialize};
 
 use crate::recovery::RetryTarget;
-use crate::runner_port::AgentWorkspace;
-use crate::work::TestBaseline;
 
 /// What a coder is told about the project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,22 +40,6 @@ pub struct CoderProposal {
     pub tree: Digest,
 }
 
-/// Another repository of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct OtherRepository {
-    /// The repository, as an absolute path.
-    pub repository: String,
-    /// Where it is worked on.
-    pub place: AgentWorkspace,
-    /// Its tests before.
-    pub baseline: Option<TestBaseline>,
-    /// The change, as it is.
-    pub taken: Option<CommittedChangeView>,
-    /// Where the change is.
-    pub delivered: Option<DeliveredView>,
-}
-
 /// What an agent found out that changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -78,7 +59,8 @@ pub struct RetryPlan {
     /// From where.
     pub target: RetryTarget,
     /// Whether another model should try.
-    pub another_mind: bool,
+    #[serde(rename = "another_mind")]
+    pub another_model: bool,
 }
 
 /// Why a run ends before a verdict.

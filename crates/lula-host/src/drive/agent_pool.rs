@@ -220,7 +220,7 @@ fn held(interrupt: &RunInterrupt) -> Option<RunnerPortError> {
 
 fn name_of(known: &RunState<CodingState>) -> String {
     let handoff = known.state.task.handoff.as_ref();
-    handoff.map_or_else(String::new, |handoff| handoff.job.to_string())
+    handoff.map_or_else(String::new, |handoff| handoff.step.to_string())
 }
 
 fn returned(known: &RunState<CodingState>) -> Option<AgentResult> {
@@ -233,7 +233,7 @@ fn told(known: &RunState<CodingState>, exit: RunExit, summary: &str) -> AgentRes
     let work = &known.state;
     let (by, said) = work.made.clone().unwrap_or_default();
     let by = work.answer.as_ref().map_or(by, |answer| answer.by.clone());
-    let produced = work.produced.as_ref();
+    let proposal = work.proposal.as_ref();
     let spent = BudgetDimension::ALL.into_iter();
     AgentResult {
         run: known.progress.run.clone(),
@@ -241,12 +241,12 @@ fn told(known: &RunState<CodingState>, exit: RunExit, summary: &str) -> AgentRes
         summary: summary.to_owned(),
         by,
         said,
-        files: produced.map(|made| made.files.clone()).unwrap_or_default(),
-        diff: produced
+        files: proposal.map(|made| made.files.clone()).unwrap_or_default(),
+        diff: proposal
             .map(|made| made.diff.chars().take(TOLD).collect())
             .unwrap_or_default(),
-        lines: produced.map_or(0, |made| changed_lines(&made.diff)),
-        tree: produced.map(|made| made.tree),
+        lines: proposal.map_or(0, |made| changed_lines(&made.diff)),
+        tree: proposal.map(|made| made.tree),
         answer: work.answer.clone(),
         confidence: work.confidence.clone(),
         spent: spent

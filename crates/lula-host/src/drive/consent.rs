@@ -59,7 +59,7 @@ pub fn question(run: &RunState<CodingState>, by: &Principal) -> Option<RunApprov
 pub fn choose(run: &RunState<CodingState>, choice: &str) -> Result<RunSignal, HostError> {
     let name = &run.progress.run;
     let pending = run.progress.pending.as_ref();
-    // What the hands ask is answered there, by `lula approve`.
+    // What the runner asks is answered there, by `lula approve`.
     let pending = pending.filter(|one| !matches!(one.interrupt, RunInterrupt::Held { .. }));
     let options = pending
         .map(|one| one.interrupt.options())

@@ -1,4 +1,4 @@
-//! The brain locks itself out of repositories and workspaces: it holds models' keys and reads what
+//! The driver locks itself out of repositories and workspaces: it holds models' keys and reads what
 //! models say, and everything else is the runner's.
 //!
 //! It does so with Landlock, before the first thread, and keeps `runs/` of the state directory, the

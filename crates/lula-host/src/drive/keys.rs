@@ -6,27 +6,27 @@ use lula_agents::{ModelPort, RunTask};
 use lula_graph::SigningKey;
 use lula_store::SecretGuard;
 
-use super::minds;
+use super::model_endpoints;
 use crate::error::HostError;
 use crate::installation::Installation;
 use crate::runs::seal_key;
 
 /// The keys of the models a task names, and the one that seals logs.
-pub struct Keys {
-    pub(crate) minds: Arc<dyn ModelPort>,
+pub struct DriverKeys {
+    pub(crate) models: Arc<dyn ModelPort>,
     /// Keeps the keys of the models out of the store.
     pub(crate) guard: SecretGuard,
     pub(crate) seal: SigningKey,
 }
 
-impl Keys {
+impl DriverKeys {
     /// Reads them as the configuration says.
     pub fn read(task: &RunTask, installation: &Installation) -> Result<Self, HostError> {
         let mut asked = task.models.clone();
         asked.extend(task.guidance.judges.iter().cloned());
-        let (minds, guard) = minds::door(&asked, installation)?;
+        let (models, guard) = model_endpoints::door(&asked, installation)?;
         Ok(Self {
-            minds,
+            models,
             guard,
             seal: seal_key(installation)?,
         })

@@ -6,7 +6,7 @@ pub mod consent;
 pub(crate) mod fence;
 mod keys;
 mod mailbox;
-pub mod minds;
+pub mod model_endpoints;
 mod observer;
 pub mod signals;
 pub mod worker;
@@ -33,7 +33,7 @@ use agent_pool::AgentPool;
 use mailbox::{AgentPoolMember, PlanChangeMailbox};
 use worker::RunBlocker;
 
-pub use keys::Keys;
+pub use keys::DriverKeys;
 pub use observer::{NoObserver, Observer};
 
 /// So often a step that cannot be done now is tried again before the run is put down.
@@ -56,7 +56,7 @@ pub struct Driver {
     pub engine: GraphEngine<CodingGraph>,
     /// Where its log is kept.
     pub store: Arc<dyn RunStore>,
-    hands: RunnerPortClient,
+    runner: RunnerPortClient,
     agents: Arc<AgentPool>,
     observer: Arc<dyn Observer>,
     stop: StopRequest,
@@ -124,8 +124,13 @@ impl Driver {
         installation: &Installation,
     ) -> Result<Self, HostError> {
         let FencedDriver {
-            hands: runner,
-            keys: Keys { minds, guard, seal },
+            runner,
+            keys:
+                DriverKeys {
+                    models,
+                    guard,
+                    seal,
+                },
             fence,
             shortfall,
             own,
@@ -138,7 +143,7 @@ impl Driver {
             .state_directory()?
             .join(store::RUNS)
             .join("index");
-        let hands = Arc::new(runner.clone());
+        let port = Arc::new(runner.clone());
         let options = EngineOptions {
             worker: worker::name(),
             seal: Some(seal),
@@ -148,19 +153,19 @@ impl Driver {
         };
         let mailbox = PlanChangeMailbox::new();
         let worlds = {
-            let (hands, minds) = (Arc::clone(&hands), Arc::clone(&minds));
+            let (port, models) = (Arc::clone(&port), Arc::clone(&models));
             let (fence, index) = (Arc::clone(&fence), index.clone());
             let observer = Arc::clone(&observer);
             let mailbox = Arc::clone(&mailbox);
             move |_: &RunId, name: &str| -> Arc<dyn EffectWorld> {
                 let (name, observer) = (name.to_owned(), Arc::clone(&observer));
                 let say = move |text: &str| observer.agent_doing(&name, text.trim());
-                let hands: Arc<dyn RunnerPort> = Arc::clone(&hands) as Arc<dyn RunnerPort>;
-                let workshop = RunWorld::new(hands, Arc::clone(&minds), Arc::new(say));
+                let port: Arc<dyn RunnerPort> = Arc::clone(&port) as Arc<dyn RunnerPort>;
+                let workshop = RunWorld::new(port, Arc::clone(&models), Arc::new(say));
                 let member = Arc::new(AgentPoolMember(Arc::clone(&mailbox)));
                 Arc::new(TracedWorld(Arc::new(
                     workshop
-                        .crewed(member)
+                        .with_agents(member)
                         .fenced(Arc::clone(&fence))
                         .indexed_in(index.clone()),
                 )))
@@ -181,8 +186,8 @@ impl Driver {
             let observer = Arc::clone(&observer);
             move |_: &RunId, node: &str, _: u32| observer.visiting(node)
         };
-        let workshop = RunWorld::new(hands, minds, Arc::new(say))
-            .crewed(Arc::clone(&agents) as Arc<dyn AgentPoolPort>)
+        let workshop = RunWorld::new(port, models, Arc::new(say))
+            .with_agents(Arc::clone(&agents) as Arc<dyn AgentPoolPort>)
             .fenced(fence)
             .indexed_in(index);
         let world = Arc::new(TracedWorld(Arc::new(workshop)));
@@ -193,7 +198,7 @@ impl Driver {
         Ok(Self {
             engine: GraphEngine::new(CodingGraph, Arc::clone(&store), world, options)?,
             store,
-            hands: runner,
+            runner,
             agents,
             observer,
             stop,
@@ -201,9 +206,9 @@ impl Driver {
         })
     }
 
-    /// The runner's hands.
-    pub const fn hands(&self) -> &RunnerPortClient {
-        &self.hands
+    /// The runner that the runs work through.
+    pub const fn runner(&self) -> &RunnerPortClient {
+        &self.runner
     }
 
     /// Waits until the run is first asked to stop.
@@ -338,14 +343,14 @@ impl Driver {
         if known.progress.ended.is_none() {
             return;
         }
-        let mut cleared = self.hands.clear(&known.progress.run).await;
+        let mut cleared = self.runner.clear(&known.progress.run).await;
         // Whoever ended the run while agents worked ended them too.
         let mut running = known.state.agents_at_work();
         running.extend(self.agents.everybody());
         if !running.is_empty() {
             self.agents.stop(&running).await;
         }
-        cleared = cleared.and(self.hands.clear_team(known).await);
+        cleared = cleared.and(self.runner.clear_team(known).await);
         if let Err(error) = cleared {
             let text = format!("the workspace of the run could not be removed: {error}");
             self.observer.warning(&text);

@@ -99,7 +99,7 @@ async fn end_agents(
     Ok(())
 }
 
-/// Whether the run is over. One that no process drives is ended here: that needs no hands.
+/// Whether the run is over. One that no process drives is ended here: that needs no runner.
 async fn ended(
     run: &RunId,
     store: &Arc<dyn RunStore>,

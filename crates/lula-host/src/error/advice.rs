@@ -38,7 +38,7 @@ impl HostError {
             Self::Fork(_) => Code::CannotFork,
             Self::AddsSecret { .. } => Code::HeldBack,
             Self::NothingWaits(_) => Code::NoSuchWorkspace,
-            Self::NoLines(_) | Self::NoLesson(_) => Code::NothingThere,
+            Self::NoBranches(_) | Self::NoLesson(_) => Code::NothingThere,
             Self::NoQuestion(_) => Code::UnknownApproval,
             Self::Rules(_)
             | Self::Guidelines(_)
@@ -80,7 +80,7 @@ impl HostError {
             Self::PolicyInWorkspace(_) => Code::RepositoryOverreach,
             Self::WorkspaceTooWide(_) => Code::WorkspaceTooWide,
             Self::Runner(_)
-            | Self::Hands(_)
+            | Self::RunnerPort(_)
             | Self::Fence(_)
             | Self::NotTakenUp { .. }
             | Self::Attack(_)
@@ -127,7 +127,7 @@ impl HostError {
             | Self::TextUnreadable(_)
             | Self::Attack(TierAttackError::Tier(_))
             | Self::NothingWaits(_)
-            | Self::NoLines(_)
+            | Self::NoBranches(_)
             | Self::NoQuestion(_)
             | Self::NoteRefused(_)
             | Self::NoSuchRun(_)
@@ -180,7 +180,7 @@ impl HostError {
             | Self::SealKey { .. }
             | Self::NoDirectory { .. }
             | Self::Runner(_)
-            | Self::Hands(_)
+            | Self::RunnerPort(_)
             | Self::Fence(_)
             | Self::ModelKey { .. }
             | Self::ModelUnusable(_)
@@ -227,7 +227,7 @@ impl HostError {
                  --allow-secrets if it is none"
             }
             Self::NothingWaits(_) => "`lula workspaces` lists all there are; name one by its id",
-            Self::NoLines(_) => "`lula workspaces --lines` lists them",
+            Self::NoBranches(_) => "`lula workspaces --branches` lists them",
             Self::RunOver(_) => "`lula show` tells what came of it; `lula fork` goes on otherwise",
             Self::NotEnded(run) => return Some(format!("`lula logs -f {run}` shows when it does")),
             Self::NotUndone(_) => "`lula show` tells what the run delivered",
@@ -245,7 +245,7 @@ impl HostError {
             Self::Runner(_) => {
                 "`lula doctor` shows what works here; `lula config explain runner.address`"
             }
-            Self::Hands(_) => "`lula doctor` shows what works here",
+            Self::RunnerPort(_) => "`lula doctor` shows what works here",
             Self::NoStateDirectory => "set $LULA_STATE_DIR, or state.dir in the configuration",
             Self::StoreAddress(_) => "`lula config explain store.url` shows where runs are kept",
             Self::PasswordInAddress => {

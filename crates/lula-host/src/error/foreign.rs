@@ -168,7 +168,7 @@ pub(super) fn of_repair(error: &RepairError) -> (Code, RunExit, String) {
 /// What a runner says that does not serve.
 pub(super) fn served(error: &RunnerStartError) -> String {
     match error {
-        RunnerStartError::Hands(refusal) => refusal.problem().message,
+        RunnerStartError::Service(refusal) => refusal.problem().message,
         RunnerStartError::Listen(error) => error.to_string(),
         RunnerStartError::Io(error) => error.to_string(),
     }
@@ -176,7 +176,7 @@ pub(super) fn served(error: &RunnerStartError) -> String {
 
 pub(super) fn of_serving(error: &RunnerStartError) -> (Code, RunExit, Option<&'static str>) {
     match error {
-        RunnerStartError::Hands(refusal) => match refusal.problem().code {
+        RunnerStartError::Service(refusal) => match refusal.problem().code {
             Code::BadRules => (
                 Code::BadRules,
                 RunExit::Usage,

@@ -94,9 +94,9 @@ pub enum HostError {
     /// No workspace of a directory waits.
     #[error("no changes wait for a decision in {}", .0.display())]
     NothingWaits(PathBuf),
-    /// A run has no lines that agents built on.
-    #[error("{0} has no lines")]
-    NoLines(String),
+    /// A run has no integration branch.
+    #[error("{0} has no integration branch")]
+    NoBranches(String),
     /// A run is over.
     #[error("{0} is over")]
     RunOver(RunId),
@@ -196,7 +196,7 @@ pub enum HostError {
     },
     /// The runner did not do what a look at a repository needs.
     #[error(transparent)]
-    Hands(#[from] lula_agents::RunnerPortError),
+    RunnerPort(#[from] lula_agents::RunnerPortError),
     /// A file or a directory of the installation cannot be used.
     #[error("{} cannot be used: {error}", path.display())]
     File {

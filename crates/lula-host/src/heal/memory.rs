@@ -12,7 +12,7 @@ use crate::error::HostError;
 use crate::installation::Installation;
 use crate::store::RUNS;
 
-/// In the brain's own part of the state directory.
+/// In the driver's own part of the state directory.
 const DIRECTORY: &str = "heal";
 /// Larger than any history that this program writes.
 const LARGEST: u64 = 16 << 20;

@@ -51,8 +51,8 @@ pub struct HealCheck {
 /// What is looked after: a repository, or a folder of it that breaks and heals by itself.
 pub fn watched(task: &RunTask) -> String {
     match task.folder.as_str() {
-        "" => task.repository.clone(),
-        folder => format!("{}/{folder}", task.repository),
+        "" => task.repository(0).to_owned(),
+        folder => format!("{}/{folder}", task.repository(0)),
     }
 }
 
@@ -99,7 +99,7 @@ impl Healer<'_> {
         let mut history = self.memory.read()?;
         let name = drive::fresh()?;
         if let Some(cut_off) = history.looking.replace(name.clone()) {
-            let cleared = self.driver.hands().clear(&cut_off).await;
+            let cleared = self.driver.runner().clear(&cut_off).await;
             cleared?;
         }
         self.memory.write(&history)?;
@@ -108,7 +108,7 @@ impl Healer<'_> {
         let Some((commit, health)) = looked else {
             self.memory.write(&history)?;
             return Ok(HealCheck {
-                repository: task.repository,
+                repository: task.repository(0).to_owned(),
                 commit: String::new(),
                 health: CommitHealth::Unknown {
                     why: "interrupted".to_owned(),
@@ -136,7 +136,7 @@ impl Healer<'_> {
             _ => None,
         };
         Ok(HealCheck {
-            repository: task.repository,
+            repository: task.repository(0).to_owned(),
             commit,
             health,
             act,
@@ -153,27 +153,29 @@ impl Healer<'_> {
         task: &RunTask,
         name: &RunId,
     ) -> Result<Option<(String, CommitHealth)>, HostError> {
-        let hands = self.driver.hands();
-        let opened = hands.open(&opening(name, &task.repository, None)).await?;
+        let runner = self.driver.runner();
+        let opened = runner
+            .open(&opening(name, task.repository(0), None))
+            .await?;
         let place = AgentWorkspace::of(opened)?;
         let watch = self.witness.tests();
-        let trial = TestRunRequest::Examine {
+        let request = TestRunRequest::RunTests {
             tests: task.tests_of(0),
             accept: Vec::new(),
             tests_ms: task.tests_ms,
         };
         let found = tokio::select! {
-            found = hands.trial(&place.workspace, &trial, &watch) => Some(found),
+            found = runner.run_tests(&place.workspace, &request, &watch) => Some(found),
             () = self.driver.interrupted() => None,
         };
         drop(watch);
-        if let Err(error) = hands.clear(name).await {
+        if let Err(error) = runner.clear(name).await {
             let text = format!("the copy that was tested could not be removed: {error}");
             self.witness.warning(&text);
         }
         let health = match found.transpose()? {
             None => return Ok(None),
-            Some(TestRunResult::Examined { baseline }) => heal::assess(&baseline),
+            Some(TestRunResult::Ran { baseline }) => heal::assess(&baseline),
             Some(TestRunResult::Failed { message }) => CommitHealth::Unknown {
                 why: message,
                 broken: None,

@@ -119,8 +119,8 @@ fn voted(known: &RunState<CodingState>) -> Option<ReviewLabel> {
 
 /// Whether the branch of a change is part of what is checked out.
 fn merged(work: &CodingState, git: Option<&GitProgram>) -> Option<ReviewLabel> {
-    let commit = work.delivered.as_ref()?.commit.as_ref()?;
-    let repository = Path::new(&work.task.repository);
+    let commit = work.delivered_of(0)?.commit.as_ref()?;
+    let repository = Path::new(work.task.repository(0));
     let arguments = ["merge-base", "--is-ancestor", commit.as_str(), "HEAD"];
     git?.run(repository, &arguments).ok()?;
     Some(ReviewLabel::Merged)

@@ -59,7 +59,7 @@ impl History {
     ) -> Result<Vec<LessonRecord>, HostError> {
         let mut pasts = Vec::new();
         for (tenant, known) in &self.runs {
-            if tenant == TENANT && known.state.task.repository == repository {
+            if tenant == TENANT && known.state.task.repository(0) == repository {
                 pasts.push(past(&known.progress.run, known, &*self.store).await?);
             }
         }

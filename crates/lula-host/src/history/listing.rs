@@ -9,8 +9,9 @@ use serde::Serialize;
 
 use crate::drive::worker::is_dead;
 use crate::error::HostError;
-use crate::report::{RunReport, word};
+use crate::report::RunReport;
 use crate::runs::reader;
+use crate::standing::RunStanding;
 
 /// One run in the list.
 #[derive(Debug, Serialize)]
@@ -20,7 +21,7 @@ pub struct RunListing {
     /// How the store has it.
     pub status: RunStatus,
     /// In a word for people: verified, failed, running, waiting, interrupted…
-    pub standing: &'static str,
+    pub standing: RunStanding,
     /// The exit status of the command, as a word.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit: Option<RunExit>,
@@ -63,10 +64,10 @@ pub async fn list(store: Arc<dyn RunStore>) -> Result<Vec<RunListing>, HostError
             Err(error) => (String::new(), None, Some(error.to_string())),
         };
         let standing = match &report {
-            None => "unreadable",
-            Some(report) if row.status == RunStatus::Done => word(report.exit),
-            Some(_) if driven => "running",
-            Some(report) => report.status,
+            None => RunStanding::Unreadable,
+            Some(report) if row.status == RunStatus::Done => RunStanding::ended(report.exit),
+            Some(_) if driven => RunStanding::Running,
+            Some(report) => report.standing(),
         };
         rows.push(RunListing {
             run: row.run,

@@ -1,4 +1,4 @@
-//! The hands of a run: a runner, asked through its client. Nothing here opens a workspace.
+//! The runner of a run, asked through its client. Nothing here opens a workspace.
 
 mod process;
 pub mod secrets;
@@ -9,19 +9,19 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use lula_agents::runner_port::{IntegrationBranchRef, workspace_of};
-use lula_agents::team::site_run;
+use lula_agents::runner_port::workspace_of;
+use lula_agents::team::repository_run;
 use lula_agents::{CodingState, ProgressObserver, RunnerPort, RunnerPortError};
 use lula_config::keys;
 use lula_graph::RunState;
 use lula_protocol::{Code, EffectId, RunId, ToolCall, ToolResult, WorkspaceId};
 use lula_runner_api::client::{RunnerClient, RunnerClientError};
 use lula_runner_api::{
-    CommitAgentChange, CommittedAgentChangeView, CommittedChangeView, DeliverAllRequest,
-    DeliverAllResult, DeliverChangeRequest, DeliveredView, FillWorkspaceFromBranch,
-    FilledWorkspaceView, IntegrationBranchView, MergeAgentChange, MergeAgentChangeResult,
-    OpenIntegrationBranch, OpenWorkspace, OpenWorkspaceOnBranch, TestRunEvent, TestRunRequest,
-    TestRunResult, ToolCallBatchItem, ToolCallBatchMode, WorkspaceView,
+    CommitAgentChange, CommittedAgentChangeView, CommittedChangeView, DeliverChanges,
+    DeliveredChanges, DeliveredView, EffectCall, FillWorkspaceFromBranch, FilledWorkspaceView,
+    IntegrationBranchRef, IntegrationBranchView, MergeAgentChange, MergeAgentChangeResult,
+    OpenWorkspace, OpenWorkspaceOnBranch, TestRunEvent, TestRunRequest, TestRunResult,
+    ToolCallBatchItem, ToolCallBatchMode, WorkspaceView,
 };
 use lula_workspace::checkout;
 pub use lula_workspace::checkout::UndoneDelivery;
@@ -33,7 +33,7 @@ use crate::installation::Installation;
 
 /// How long a runner that does not answer is asked again: one that was killed is started anew.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Hands that are a runner.
+/// The runner of a run, asked through its client.
 #[derive(Debug, Clone)]
 pub struct RunnerPortClient {
     client: RunnerClient,
@@ -56,8 +56,8 @@ impl RunnerPortClient {
     pub async fn clear_team(&self, known: &RunState<CodingState>) -> Result<(), RunnerPortError> {
         let run = &known.progress.run;
         let agents = known.state.agents(run);
-        for repo in 1..known.state.repositories() {
-            self.clear(&site_run(run, repo)).await?;
+        for repo in 1..known.state.repositories.len() {
+            self.clear(&repository_run(run, repo)).await?;
         }
         if agents.is_empty() {
             return Ok(());
@@ -65,17 +65,17 @@ impl RunnerPortClient {
         for (_, agent) in &agents {
             self.clear(agent).await?;
         }
-        for repo in 0..known.state.repositories() {
+        for repo in 0..known.state.repositories.len() {
             let Some(place) = known.state.place_of(repo) else {
                 continue;
             };
-            let line = IntegrationBranchRef {
+            let branch = IntegrationBranchRef {
                 run: run.clone(),
                 repository: known.state.repository(repo).to_owned(),
-                base: place.origin.commit.clone(),
+                base: Some(place.origin.commit.clone()),
             };
-            let line = self.open_line(&line.request()).await?.line;
-            patiently(|| self.client.archive_line(&line)).await?;
+            let branch = self.open_branch(&branch).await?.branch;
+            patiently(|| self.client.archive_branch(&branch)).await?;
         }
         Ok(())
     }
@@ -151,79 +151,67 @@ impl RunnerPort for RunnerPortClient {
         patiently(|| self.client.taken(workspace)).await
     }
 
-    async fn trial(
+    async fn run_tests(
         &self,
         workspace: &WorkspaceId,
-        trial: &TestRunRequest,
+        request: &TestRunRequest,
         watch: &ProgressObserver,
     ) -> Result<TestRunResult, RunnerPortError> {
         let listen = || async {
-            let mut events = self.client.trial(workspace, trial).await?;
+            let mut events = self.client.run_tests(workspace, request).await?;
             while let Some(event) = events.next().await? {
                 match event {
                     TestRunEvent::Progress { text } => watch(&text),
                     TestRunEvent::Ended { result } => return Ok(*result),
                 }
             }
-            let message = "the stream ended before the trial".to_owned();
+            let message = "the stream ended before the tests".to_owned();
             Err(RunnerClientError::Broken(message))
         };
-        // Nothing of a trial stays: one that was cut off is begun anew.
+        // Nothing of a test run stays: one that was cut off is begun anew.
         patiently(listen).await
     }
 
-    async fn open_line(
+    async fn open_branch(
         &self,
-        order: &OpenIntegrationBranch,
+        branch: &IntegrationBranchRef,
     ) -> Result<IntegrationBranchView, RunnerPortError> {
-        patiently(|| self.client.open_line(order)).await
+        patiently(|| self.client.open_branch(branch)).await
     }
 
-    async fn open_at_line(
+    async fn open_on_branch(
         &self,
-        line: &str,
         order: &OpenWorkspaceOnBranch,
     ) -> Result<WorkspaceView, RunnerPortError> {
-        patiently(|| self.client.open_at_line(line, order)).await
+        patiently(|| self.client.open_on_branch(order)).await
     }
 
-    async fn produce(
+    async fn commit(
         &self,
-        line: &str,
-        order: &CommitAgentChange,
+        call: &EffectCall<CommitAgentChange>,
     ) -> Result<CommittedAgentChangeView, RunnerPortError> {
-        patiently(|| self.client.produce(line, order)).await
+        patiently(|| self.client.commit_agent_change(call)).await
     }
 
-    async fn integrate(
+    async fn merge(
         &self,
-        line: &str,
-        order: &MergeAgentChange,
+        call: &EffectCall<MergeAgentChange>,
     ) -> Result<MergeAgentChangeResult, RunnerPortError> {
-        patiently(|| self.client.integrate(line, order)).await
+        patiently(|| self.client.merge(call)).await
     }
 
-    async fn lay(
+    async fn fill(
         &self,
-        line: &str,
-        order: &FillWorkspaceFromBranch,
+        call: &EffectCall<FillWorkspaceFromBranch>,
     ) -> Result<FilledWorkspaceView, RunnerPortError> {
-        patiently(|| self.client.lay(line, order)).await
+        patiently(|| self.client.fill(call)).await
     }
 
     async fn deliver(
         &self,
-        workspace: &WorkspaceId,
-        order: &DeliverChangeRequest,
-    ) -> Result<DeliveredView, RunnerPortError> {
-        patiently(|| self.client.deliver(workspace, order)).await
-    }
-
-    async fn deliver_all(
-        &self,
-        order: &DeliverAllRequest,
-    ) -> Result<DeliverAllResult, RunnerPortError> {
-        patiently(|| self.client.deliver_all(order)).await
+        call: &EffectCall<DeliverChanges>,
+    ) -> Result<DeliveredChanges, RunnerPortError> {
+        patiently(|| self.client.deliver(call)).await
     }
 }
 

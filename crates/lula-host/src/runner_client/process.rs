@@ -15,7 +15,7 @@ use lula_sandbox::HostToolchains;
 
 use super::RunnerPortClient;
 use crate::diagnosis;
-use crate::drive::{Keys, fence};
+use crate::drive::{DriverKeys, fence};
 use crate::error::HostError;
 use crate::installation::Installation;
 
@@ -28,7 +28,7 @@ pub struct RunnerProcess {
 
 /// A runner that answers, asked by a process that can still reach the repositories.
 pub struct ConnectedRunner {
-    hands: RunnerPortClient,
+    runner: RunnerPortClient,
     repositories: Vec<PathBuf>,
     /// Ends with this value, where it is our own.
     own: Option<RunnerChild>,
@@ -36,8 +36,8 @@ pub struct ConnectedRunner {
 
 /// A runner that answers, asked by a process that is locked out of the repositories.
 pub struct FencedDriver {
-    pub(crate) hands: RunnerPortClient,
-    pub(crate) keys: Keys,
+    pub(crate) runner: RunnerPortClient,
+    pub(crate) keys: DriverKeys,
     pub(crate) fence: DriverFence,
     /// What keeps the lock from holding, where this kernel has none.
     pub(crate) shortfall: Option<&'static str>,
@@ -51,7 +51,7 @@ impl RunnerProcess {
     /// Whether its rules may take `beforehand` for an answer is said once, to a runner of our own, as
     /// it starts: nothing that is asked of a runner later speaks about approval.
     pub fn for_task(task: &RunTask, beforehand: bool) -> Self {
-        let all = [&task.repository].into_iter().chain(&task.also);
+        let all = task.repositories.iter().map(|repository| &repository.path);
         Self {
             repositories: all.map(PathBuf::from).collect(),
             beforehand,
@@ -73,7 +73,7 @@ impl RunnerProcess {
             let client = RunnerClient::new(address, key.map(Into::into));
             client.capabilities().await?;
             return Ok(ConnectedRunner {
-                hands: RunnerPortClient::new(client),
+                runner: RunnerPortClient::new(client),
                 repositories,
                 own: None,
             });
@@ -93,7 +93,7 @@ impl RunnerProcess {
         if beforehand {
             spawn = spawn.argument("--approve").argument("auto");
         }
-        // What this process was told holds for the hands too; keys of models do not travel.
+        // What this process was told holds for the runner too; keys of models do not travel.
         for (name, value) in settings(installation) {
             spawn = spawn.argument(format!("--{name}")).argument(value);
         }
@@ -105,7 +105,7 @@ impl RunnerProcess {
         }
         let own = spawn.start().await?;
         Ok(ConnectedRunner {
-            hands: RunnerPortClient::new(own.client().clone()),
+            runner: RunnerPortClient::new(own.client().clone()),
             repositories,
             own: Some(own),
         })
@@ -117,12 +117,12 @@ impl ConnectedRunner {
     /// good. Refused where there is a second thread: it would not hold for that one.
     pub fn lock_in(
         self,
-        keys: Keys,
+        keys: DriverKeys,
         installation: &Installation,
     ) -> Result<FencedDriver, HostError> {
         let (fence, shortfall) = fence::lock(&self.repositories, installation)?;
         Ok(FencedDriver {
-            hands: self.hands,
+            runner: self.runner,
             keys,
             fence,
             shortfall,
@@ -135,7 +135,7 @@ fn own_program() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/proc/self/exe"))
 }
 
-/// The settings that decide what the hands may do, as flags.
+/// The settings that decide what the runner may do, as flags.
 fn settings(installation: &Installation) -> Vec<(String, String)> {
     let config = &installation.config;
     [

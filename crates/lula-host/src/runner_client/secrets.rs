@@ -1,4 +1,4 @@
-//! The one secret the hands hold, and those they must not inherit.
+//! The one secret the runner holds, and those it must not inherit.
 
 use std::ffi::OsString;
 use std::path::Path;

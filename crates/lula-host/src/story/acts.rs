@@ -1,6 +1,6 @@
 //! What was done or looked at, and what a model wanted.
 
-use lula_agents::effects::{Act, Showing};
+use lula_agents::effects::{Act, ResultDisplay};
 use lula_agents::runner_port::{AgentWorkspace, Reply};
 use lula_agents::test_selection::SelectedTests;
 use lula_agents::verdict::VerificationEvidence;
@@ -29,30 +29,30 @@ impl StoryTeller {
             (EffectResult::Done(_), None) => return words(StoryEventKind::Act, name, ""),
             (EffectResult::Done(_), Some(value)) => value,
         };
-        let showing = Act::named(name).map_or(Showing::Reply, |act| act.showing);
-        let text = match showing {
-            Showing::Name => String::new(),
-            Showing::Place => told::<AgentWorkspace>(value, base),
-            Showing::Files if !value.is_object() => {
+        let display = Act::named(name).map_or(ResultDisplay::Reply, |act| act.display);
+        let text = match display {
+            ResultDisplay::Name => String::new(),
+            ResultDisplay::Place => told::<AgentWorkspace>(value, base),
+            ResultDisplay::Files if !value.is_object() => {
                 let files = value.as_array();
                 files.map_or_else(String::new, |files| format!("{} files", files.len()))
             }
-            Showing::Files | Showing::Reply => return self.reply(name, value),
-            Showing::Tests => told::<TestBaseline>(value, |found| looked_text(&found.looked)),
-            Showing::Summary => {
+            ResultDisplay::Files | ResultDisplay::Reply => return self.reply(name, value),
+            ResultDisplay::Tests => told::<TestBaseline>(value, |found| looked_text(&found.looked)),
+            ResultDisplay::Summary => {
                 let summary = value.get("summary").and_then(Value::as_str);
                 summary.unwrap_or_default().to_owned()
             }
-            Showing::Picked => told::<SelectedTests>(value, picked),
-            Showing::Evidence => told::<VerificationEvidence>(value, weighed),
-            Showing::Change => {
+            ResultDisplay::Picked => told::<SelectedTests>(value, picked),
+            ResultDisplay::Evidence => told::<VerificationEvidence>(value, weighed),
+            ResultDisplay::Change => {
                 told::<CommittedChangeView>(value, |it| size(&it.diff, it.files.len()))
             }
-            Showing::Delivery => {
+            ResultDisplay::Delivery => {
                 let text = told::<DeliveredView>(value, |it| place(it).to_owned());
                 return words(StoryEventKind::Act, name, text).went(true);
             }
-            Showing::Answer => {
+            ResultDisplay::Answer => {
                 let response: Option<ModelResponse> = read(value);
                 response.map_or_else(String::new, |it| self.answer(&it))
             }
@@ -104,6 +104,11 @@ impl StoryTeller {
             .next_back()
             .map_or_else(String::new, |(_, about)| about)
     }
+}
+
+/// What an act is called today, where logs still call it otherwise.
+pub(super) fn shown(name: String) -> String {
+    Act::named(&name).map_or(name, |act| act.name.to_owned())
 }
 
 /// A result in words; nothing where it is of another version.

@@ -2,6 +2,7 @@
 
 use lula_agents::guidelines::ChangeConfidence;
 use lula_agents::plan::StepId;
+use lula_agents::team::contest::CandidateOutcome;
 use lula_agents::team::{CandidateContest, ContestCandidate};
 use lula_agents::work::RunStateEvent;
 use lula_protocol::RunId;
@@ -21,7 +22,7 @@ pub struct CandidateView {
     /// Why this model.
     pub because: String,
     /// `running`, `proven`, `unproven`, `failed` or `dismissed`.
-    pub standing: &'static str,
+    pub standing: CandidateOutcome,
     /// What came of it.
     pub summary: String,
     /// How sure to be of it.
@@ -57,7 +58,7 @@ impl From<&CandidateContest> for ContestView {
                 model: rival.model.clone(),
                 temperature_percent: rival.temperature_percent,
                 because: rival.because.clone(),
-                standing: rival.word(),
+                standing: rival.outcome(),
                 summary: rival.summary().to_owned(),
                 confidence: back.and_then(|back| back.confidence.clone()),
                 files: back.map(|back| back.files.clone()).unwrap_or_default(),

@@ -37,7 +37,7 @@ pub struct BaselineView {
 impl BaselineView {
     /// What is known of it.
     pub fn of(work: &CodingState) -> Option<Self> {
-        let baseline = work.baseline.as_ref()?;
+        let baseline = work.baseline_of(0)?;
         Some(Self {
             command: baseline.command.clone(),
             interpreter: baseline.interpreter.clone(),

@@ -143,9 +143,9 @@ pub fn first_look(first: &NearestTestsResult) -> String {
     format!("{nearest} first: {}; {rest}", looked_text(&first.with))
 }
 
-pub(crate) fn produced_text(produced: &CoderProposal) -> String {
-    let files = produced.files.join(", ");
-    format!("{}: {files}", size(&produced.diff, produced.files.len()))
+pub(crate) fn proposal_text(proposal: &CoderProposal) -> String {
+    let files = proposal.files.join(", ");
+    format!("{}: {files}", size(&proposal.diff, proposal.files.len()))
 }
 
 /// How many lines a change adds, and how many it removes.

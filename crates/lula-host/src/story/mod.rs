@@ -23,6 +23,8 @@ pub mod standing;
 use std::collections::{BTreeMap, VecDeque};
 
 use lula_agents::plan::PlanGraph;
+use lula_agents::{RunNode, RunNodeExit};
+use lula_graph::GraphLabel;
 use lula_protocol::{BudgetAmounts, EffectId, EventBody, RunExit};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -54,6 +56,17 @@ pub enum StoryEventKind {
     End,
 }
 
+/// Whether a live view needs to tell of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LiveRelevance {
+    /// It is news.
+    News,
+    /// The plan that is drawn below shows it too.
+    ShownInPlan,
+    /// The operator knows it, or need not.
+    Known,
+}
+
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StoryEvent {
@@ -65,6 +78,12 @@ pub struct StoryEvent {
     pub kind: StoryEventKind,
     /// The event, as the log calls it.
     pub event: &'static str,
+    /// Whether it is the end of an effect that others may have been beside.
+    #[serde(skip)]
+    pub settles: bool,
+    /// Whether a live view needs to tell of it.
+    #[serde(skip)]
+    pub relevance: LiveRelevance,
     /// The node it belongs to.
     pub node: String,
     /// How often the node was left before.
@@ -129,6 +148,19 @@ impl Words {
     }
 }
 
+fn relevance(body: &EventBody, node: &str, good: Option<bool>) -> LiveRelevance {
+    match body {
+        EventBody::RunStarted { .. } => LiveRelevance::Known,
+        EventBody::NodeLeft { node, outcome, .. }
+            if node == RunNode::PolicyGate.name() && outcome == RunNodeExit::Allow.name() =>
+        {
+            LiveRelevance::Known
+        }
+        _ if node == RunNode::Scheduler.name() && good.is_none() => LiveRelevance::ShownInPlan,
+        _ => LiveRelevance::News,
+    }
+}
+
 impl StoryTeller {
     /// What an event says. `values` are its payloads, in order.
     pub fn tell(
@@ -153,9 +185,11 @@ impl StoryTeller {
             at_ms,
             kind: said.kind,
             event: body.kind(),
+            settles: matches!(body, EventBody::EffectSettled { .. }),
+            relevance: relevance(body, &self.node, said.good),
             node: self.node.clone(),
             visit: self.visit,
-            name: said.name,
+            name: acts::shown(said.name),
             text: said.text,
             good: said.good,
             took_ms: said.took_ms,

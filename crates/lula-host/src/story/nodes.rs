@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use lula_agents::route::TaskLane;
 use lula_agents::verdict::{RunVerdict, TestRunAttempt};
-use lula_agents::work::{EarlyEnd, RunStateEvent};
+use lula_agents::work::{EarlyEnd, RepositoryEvent, RunStateEvent};
 use serde_json::Value;
 
 use super::{StoryEventKind, StoryTeller, Words, read, words};
-use crate::story::facts::{TestTally, base, first_line, looked_text, place, produced_text};
+use crate::story::facts::{TestTally, base, first_line, looked_text, place, proposal_text};
 use crate::story::{contest, plan};
 
 impl StoryTeller {
@@ -60,9 +60,9 @@ impl StoryTeller {
             (RunStateEvent::Shared { dag, .. } | RunStateEvent::Patched { dag, .. }, plan) => {
                 *plan = Some(dag.clone());
             }
-            (RunStateEvent::Job { change }, Some(dag)) => {
+            (RunStateEvent::StepChanged { change }, Some(dag)) => {
                 // A step that cannot have happened changes nothing.
-                let _ = dag.step(change);
+                let _ = dag.advance(change);
             }
             _ => {}
         }
@@ -70,7 +70,6 @@ impl StoryTeller {
 
     fn event(&mut self, event: &RunStateEvent) -> (String, Option<bool>) {
         match event {
-            RunStateEvent::Opened { place } => (base(place), None),
             RunStateEvent::Routed { lane } => {
                 let lane = match lane {
                     TaskLane::Interactive => "at once",
@@ -84,12 +83,12 @@ impl StoryTeller {
                 (format!("{} steps: {}", steps.len(), steps.join(" ")), None)
             }
             // What is broken is told as the end that the run comes to by it.
-            RunStateEvent::Examined { baseline }
+            RunStateEvent::Repository(RepositoryEvent::Tested { repo: 0, baseline })
                 if matches!(baseline.looked, TestRunAttempt::EnvironmentBroken(_)) =>
             {
                 (String::new(), None)
             }
-            RunStateEvent::Examined { baseline } => {
+            RunStateEvent::Repository(RepositoryEvent::Tested { repo: 0, baseline }) => {
                 self.tests = baseline.looked.results().map(TestTally::from);
                 let mut text = looked_text(&baseline.looked);
                 if let Some(command) = &baseline.command {
@@ -104,7 +103,7 @@ impl StoryTeller {
             RunStateEvent::Coded { by, summary } => {
                 (format!("{by}: {}", first_line(summary)), None)
             }
-            RunStateEvent::Executed { produced } => (produced_text(produced), None),
+            RunStateEvent::Executed { proposal } => (proposal_text(proposal), None),
             RunStateEvent::Failed { failure } => {
                 let class = format!("{:?}", failure.class);
                 let text = format!(
@@ -115,7 +114,7 @@ impl StoryTeller {
                 (text, Some(false))
             }
             RunStateEvent::Retrying { retry } => {
-                let who = if retry.another_mind {
+                let who = if retry.another_model {
                     ", by another"
                 } else {
                     ""
@@ -169,18 +168,21 @@ impl StoryTeller {
                 | EarlyEnd::OutOfTime { why }
                 | EarlyEnd::Environment { why, .. } => (why.clone(), Some(false)),
             },
-            RunStateEvent::Delivered { delivered }
-            | RunStateEvent::DeliveredToo { delivered, .. } => {
+            RunStateEvent::Repository(RepositoryEvent::Delivered { delivered, .. }) => {
                 (place(delivered).to_owned(), Some(true))
             }
-            RunStateEvent::OpenedToo { sites } => {
-                let places = sites.iter().map(|site| {
-                    let name = site.repository.rsplit('/').next().unwrap_or_default();
-                    format!("{name} {}", base(&site.place))
+            RunStateEvent::Repository(RepositoryEvent::Opened { places, .. }) => {
+                let places = places.iter().map(|one| {
+                    let name = one.repository.rsplit('/').next().unwrap_or_default();
+                    format!("{name} {}", base(&one.place))
+                        .trim_start()
+                        .to_owned()
                 });
                 (places.collect::<Vec<_>>().join("; "), None)
             }
-            RunStateEvent::ExaminedToo { baseline, .. } => (looked_text(&baseline.looked), None),
+            RunStateEvent::Repository(RepositoryEvent::Tested { baseline, .. }) => {
+                (looked_text(&baseline.looked), None)
+            }
             RunStateEvent::Steered { notes } => (format!("heard {} notes", notes.len()), None),
             other => plan::told(other)
                 .or_else(|| contest::told(other))

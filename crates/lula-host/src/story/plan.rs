@@ -13,7 +13,7 @@ pub fn told(event: &RunStateEvent) -> Option<(String, Option<bool>)> {
             let names: Vec<String> = dag
                 .in_order()
                 .iter()
-                .map(|entry| entry.job.id.to_string())
+                .map(|entry| entry.step.id.to_string())
                 .collect();
             let text = format!("{} tasks: {}", names.len(), names.join(", "));
             (text, None)
@@ -30,15 +30,15 @@ pub fn told(event: &RunStateEvent) -> Option<(String, Option<bool>)> {
             let text = format!("a change of the plan by {by} was refused: {reason}");
             (text, Some(false))
         }
-        RunStateEvent::Wished { job, answer, .. } => {
+        RunStateEvent::Wished { step, answer, .. } => {
             let first = answer.text.lines().next().unwrap_or_default();
-            let text = format!("{job} wants another plan: {first}");
+            let text = format!("{step} wants another plan: {first}");
             (text, Some(!answer.failed))
         }
-        RunStateEvent::Job { change } => match change {
+        RunStateEvent::StepChanged { change } => match change {
             StepTransition::Leased { id, run } => (format!("{id} begins as {run}"), None),
-            StepTransition::Produced { id } => (format!("{id} is done and verified"), None),
-            StepTransition::Integrated { id, .. } => (format!("{id} is integrated"), Some(true)),
+            StepTransition::AwaitingMerge { id } => (format!("{id} is done and verified"), None),
+            StepTransition::Merged { id, .. } => (format!("{id} is merged"), Some(true)),
             StepTransition::Conflict { id, said } => {
                 let said = said.lines().next().unwrap_or_default();
                 (format!("{id} does not fit: {said}"), Some(false))

@@ -31,7 +31,7 @@ pub fn facts(
     if progress.ended.is_none() {
         row("next", next.to_owned());
     }
-    if let Some(place) = &work.place {
+    if let Some(place) = work.place_of(0) {
         row("base", visible(&place.origin.commit));
     }
     for note in &work.notes {
@@ -86,8 +86,8 @@ pub fn facts(
             );
         }
     }
-    if let Some(produced) = &work.produced {
-        row("change", size(&produced.diff, produced.files.len()));
+    if let Some(proposal) = &work.proposal {
+        row("change", size(&proposal.diff, proposal.files.len()));
     }
     if let Some(delivered) = &report.delivered {
         let place = delivered
@@ -96,12 +96,13 @@ pub fn facts(
             .or(delivered.directory.as_deref());
         row("delivered", visible(place.unwrap_or_default()));
     }
-    for site in &work.sites {
-        let delivered = site.delivered.as_ref();
+    for repo in 1..work.repositories.len() {
+        let delivered = work.delivered_of(repo);
         let branch = delivered.and_then(|delivered| delivered.branch.as_deref());
+        let repository = visible(work.repository(repo));
         let text = match branch {
-            Some(branch) => format!("{}, branch {branch}", visible(&site.repository)),
-            None => visible(&site.repository),
+            Some(branch) => format!("{repository}, branch {branch}"),
+            None => repository,
         };
         row("repository", text);
     }

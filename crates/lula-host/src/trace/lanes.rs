@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::page::text;
 use crate::error::HostError;
-use crate::report::word;
+use crate::standing::{RunStanding, StandingTone};
 
 /// One agent.
 #[derive(Debug, Clone, Serialize)]
@@ -22,7 +22,7 @@ pub struct TraceLane {
     /// Its run.
     pub run: RunId,
     /// What came of it, in a word.
-    pub standing: &'static str,
+    pub standing: RunStanding,
     /// Milliseconds since the run began.
     pub begin_ms: u64,
     /// When it was last heard of.
@@ -53,7 +53,9 @@ pub(super) async fn lanes(
                 .progress
                 .ended
                 .as_ref()
-                .map_or("unfinished", |ended| word(ended.exit)),
+                .map_or(RunStanding::Unfinished, |ended| {
+                    RunStanding::ended(ended.exit)
+                }),
             run,
             begin_ms: at(first.first()),
             end_ms: at(last.first()),
@@ -80,10 +82,10 @@ pub(super) fn svg(dag: &PlanGraph, lanes: &[TraceLane], total_ms: u64) -> String
     let x = |ms: u64| LEFT + ms.min(total_ms).saturating_mul(WIDE) / total_ms.max(1);
     let y = |row: usize| row * ROW + 10;
     for (row, lane) in lanes.iter().enumerate() {
-        let colour = match lane.standing {
-            "verified" => "#2a9d5c",
-            "failed" | "not possible" => "#c94f4f",
-            _ => "#8a8a8a",
+        let colour = match lane.standing.tone() {
+            StandingTone::Good => "#2a9d5c",
+            StandingTone::Bad => "#c94f4f",
+            StandingTone::Active | StandingTone::Open => "#8a8a8a",
         };
         let (begin, end) = (x(lane.begin_ms), x(lane.end_ms));
         let _ = write!(
@@ -97,9 +99,9 @@ pub(super) fn svg(dag: &PlanGraph, lanes: &[TraceLane], total_ms: u64) -> String
             end.saturating_sub(begin).max(2),
             text(lane.task.as_str()),
             text(lane.run.as_str()),
-            lane.standing,
+            lane.standing.word(),
         );
-        let deps = dag.jobs.get(&lane.task).map(|entry| &entry.job.deps);
+        let deps = dag.steps.get(&lane.task).map(|entry| &entry.step.deps);
         for dep in deps.into_iter().flatten() {
             let from = lanes.iter().rposition(|other| other.task == *dep);
             if let Some(from) = from {
@@ -126,7 +128,7 @@ mod tests {
         let lane = TraceLane {
             task: StepId::new("alpha").unwrap(),
             run: RunId::from_parts(0, [1; 10]),
-            standing: "verified",
+            standing: RunStanding::Verified,
             begin_ms: 50,
             end_ms: 5000,
         };

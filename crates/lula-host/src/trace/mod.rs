@@ -16,8 +16,9 @@ use lula_store::RunStore;
 use serde::Serialize;
 
 use crate::error::HostError;
-use crate::report::{RunReport, word};
+use crate::report::RunReport;
 use crate::runs::reader;
+use crate::standing::RunStanding;
 use crate::story::StoryEvent;
 use crate::story::follow::RunLogFollower;
 
@@ -42,9 +43,9 @@ pub struct Trace {
 
 /// The same for programs.
 #[derive(Serialize)]
-pub struct Document<'a> {
+pub struct TraceDocument<'a> {
     run: &'a RunId,
-    standing: &'static str,
+    standing: RunStanding,
     summary: &'a str,
     #[serde(flatten)]
     timeline: &'a RunTimeline,
@@ -88,18 +89,14 @@ impl Trace {
         (!self.lanes.is_empty()).then(|| lanes::svg(&plan, &self.lanes, total))
     }
 
-    /// How it stands, in a word.
-    pub fn standing(&self) -> &'static str {
-        if self.known.progress.ended.is_some() {
-            word(self.report.exit)
-        } else {
-            self.report.status
-        }
+    /// How it stands.
+    pub fn standing(&self) -> RunStanding {
+        self.report.standing()
     }
 
     /// The whole for programs.
-    pub fn document(&self) -> Document<'_> {
-        Document {
+    pub fn document(&self) -> TraceDocument<'_> {
+        TraceDocument {
             run: &self.known.progress.run,
             standing: self.standing(),
             summary: &self.report.summary,

@@ -10,6 +10,7 @@ use lula_protocol::BudgetDimension;
 
 use super::timeline::{TraceSpan, TraceVisit};
 use super::{Trace, spoken};
+use crate::standing::StandingTone;
 use crate::story::facts::{TestTally, first_look, size, spend};
 use crate::text::{usd, visible};
 use lula_protocol::calendar::utc_text;
@@ -59,7 +60,7 @@ pub(super) fn page(trace: &Trace) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <title>{} · {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n",
-        text(trace.standing()),
+        text(trace.standing().word()),
         text(&run)
     );
     head(&mut out, trace, &run);
@@ -83,10 +84,10 @@ pub(super) fn page(trace: &Trace) -> String {
 
 fn head(out: &mut String, trace: &Trace, run: &str) {
     let standing = trace.standing();
-    let tone = match standing {
-        "verified" => "good",
-        "failed" | "not possible" => "bad",
-        _ => "warn",
+    let tone = match standing.tone() {
+        StandingTone::Good => "good",
+        StandingTone::Bad => "bad",
+        StandingTone::Active | StandingTone::Open => "warn",
     };
     let work = &trace.known.state;
     let _ = write!(
@@ -94,7 +95,7 @@ fn head(out: &mut String, trace: &Trace, run: &str) {
         "<header>\n<div class=\"top\"><span class=\"pill {tone}\">{}</span>\
          <span class=\"mono\">{}</span><span>{}</span></div>\n<h1>{}</h1>\n\
          <p class=\"summary\">{}</p>\n<dl class=\"facts\">\n",
-        text(standing),
+        text(standing.word()),
         text(run),
         utc_text(trace.timeline.start_ms),
         text(&work.task.text),
@@ -136,20 +137,20 @@ fn head(out: &mut String, trace: &Trace, run: &str) {
             fact("nearest tests", first_look(first));
         }
     }
-    if let Some(produced) = &work.produced {
-        fact("change", size(&produced.diff, produced.files.len()));
+    if let Some(proposal) = &work.proposal {
+        fact("change", size(&proposal.diff, proposal.files.len()));
     }
     if !work.failures.is_empty() {
         fact("failed attempts", work.failures.len().to_string());
     }
-    if let Some(delivered) = &work.delivered {
+    if let Some(delivered) = work.delivered_of(0) {
         let place = delivered
             .branch
             .as_deref()
             .or(delivered.directory.as_deref());
         fact("delivered", place.unwrap_or_default().to_owned());
     }
-    if let Some(place) = &work.place {
+    if let Some(place) = work.place_of(0) {
         fact("base", place.origin.commit.chars().take(12).collect());
     }
     out.push_str("</dl>\n</header>\n");

@@ -72,13 +72,13 @@ fn times(moments: &[StoryEvent]) -> Vec<(u64, u64)> {
         let mut cursor = at;
         for index in (first..end).rev() {
             let took = moments[index].took_ms.unwrap_or(0);
-            let begin = if moments[index].event == "effect_settled" {
+            let begin = if moments[index].settles {
                 at.saturating_sub(took)
             } else {
                 cursor.saturating_sub(took).max(earliest)
             };
             times[index] = (begin, cursor);
-            if moments[index].event != "effect_settled" {
+            if !moments[index].settles {
                 cursor = begin;
             }
         }
@@ -189,6 +189,8 @@ mod tests {
             at_ms,
             kind,
             event,
+            settles: event == "effect_settled",
+            relevance: crate::story::LiveRelevance::News,
             node: "context_builder".to_owned(),
             visit: 0,
             name: name.to_owned(),

@@ -286,7 +286,7 @@ pub struct VerificationRequest<'a> {
 }
 
 /// Collects the evidence about a change.
-pub fn weigh(
+pub fn verify(
     ground: &dyn ForkSource,
     asked: &VerificationRequest<'_>,
 ) -> Result<VerificationEvidence, RepairError> {

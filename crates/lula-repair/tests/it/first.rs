@@ -9,7 +9,7 @@ use std::time::Duration;
 use lula_repair::TestSelection;
 use lula_repair::trial::{
     ChangedFile, TestBaseline, TestRunAttempt, VerificationEvidence, VerificationRequest, baseline,
-    weigh,
+    verify,
 };
 use tempfile::TempDir;
 
@@ -67,7 +67,7 @@ impl Scene {
     }
 
     /// Weighs a change of the code, and tells which test files ran.
-    fn weigh(&self, code: &str, first: &[&str]) -> (VerificationEvidence, BTreeSet<String>) {
+    fn verify(&self, code: &str, first: &[&str]) -> (VerificationEvidence, BTreeSet<String>) {
         fs::write(self.project().join("items.py"), code).unwrap();
         let change = [ChangedFile {
             path: "items.py".to_owned(),
@@ -83,7 +83,7 @@ impl Scene {
             accept: &[],
             deadline: Duration::from_mins(1),
         };
-        let evidence = weigh(&UnsandboxedGround::new(self.project()), &asked).unwrap();
+        let evidence = verify(&UnsandboxedGround::new(self.project()), &asked).unwrap();
         (evidence, ran(&self.diary))
     }
 }
@@ -105,7 +105,7 @@ const HARMLESS: &str = "self.assertEqual(2, 2)";
 #[test]
 fn a_test_nearby_that_still_fails_spares_all_others() {
     let scene = Scene::new(HARMLESS);
-    let (evidence, files) = scene.weigh(WRONG, &[NEAR]);
+    let (evidence, files) = scene.verify(WRONG, &[NEAR]);
     assert_eq!(files, set(&["near"]));
     let first = evidence.first.unwrap();
     assert!(first.enough);
@@ -117,7 +117,7 @@ fn a_test_nearby_that_still_fails_spares_all_others() {
 #[test]
 fn tests_nearby_that_pass_are_followed_by_all_of_them() {
     let scene = Scene::new(HARMLESS);
-    let (evidence, files) = scene.weigh(MENDED, &[NEAR]);
+    let (evidence, files) = scene.verify(MENDED, &[NEAR]);
     assert_eq!(files, set(&FILES));
     assert!(!evidence.first.unwrap().enough);
     assert_eq!(evidence.after.results().unwrap().passing.len(), 3);
@@ -129,7 +129,7 @@ fn tests_nearby_that_pass_are_followed_by_all_of_them() {
 fn a_test_nearby_that_breaks_must_pass_without_the_change() {
     // It passes as long as the code holds its bug, wherever it runs.
     let scene = Scene::new("self.assertRaises(IndexError, items.last, [1, 2])");
-    let (evidence, files) = scene.weigh(MENDED, &[FAR]);
+    let (evidence, files) = scene.verify(MENDED, &[FAR]);
     assert_eq!(files, set(&["far"]));
     let first = evidence.first.unwrap();
     assert!(first.enough && first.without.is_some());
@@ -138,7 +138,7 @@ fn a_test_nearby_that_breaks_must_pass_without_the_change() {
     // It passes only beside another, which says nothing of the change: all tests decide.
     let needy = "import sys; self.assertTrue('tests.test_further' in sys.modules)";
     let scene = Scene::new(needy);
-    let (evidence, files) = scene.weigh(MENDED, &[FAR]);
+    let (evidence, files) = scene.verify(MENDED, &[FAR]);
     assert_eq!(files, set(&FILES));
     let first = evidence.first.unwrap();
     assert!(first.with.results().unwrap().failing.contains(FAR));
@@ -149,7 +149,7 @@ fn a_test_nearby_that_breaks_must_pass_without_the_change() {
 #[test]
 fn names_that_mean_no_test_or_all_of_them_change_nothing() {
     let scene = Scene::new(HARMLESS);
-    let (plain, _) = scene.weigh(MENDED, &[]);
+    let (plain, _) = scene.verify(MENDED, &[]);
     let hostile = [
         "",
         "::",
@@ -160,11 +160,11 @@ fn names_that_mean_no_test_or_all_of_them_change_nothing() {
     ];
     let further = "tests.test_further.Case.test_further";
     for first in [&hostile[..], &[NEAR, FAR, further]] {
-        let (evidence, files) = scene.weigh(MENDED, first);
+        let (evidence, files) = scene.verify(MENDED, first);
         assert_eq!(files, set(&FILES));
         assert_eq!(evidence, plain);
     }
-    let (evidence, files) = scene.weigh(WRONG, &hostile);
+    let (evidence, files) = scene.verify(WRONG, &hostile);
     assert_eq!(files, set(&FILES));
     assert!(evidence.after.results().unwrap().failing.contains(NEAR));
 }
@@ -189,7 +189,7 @@ fn where_tests_are_touched_all_of_them_run() {
         accept: &[],
         deadline: Duration::from_mins(1),
     };
-    let evidence = weigh(&UnsandboxedGround::new(scene.project()), &asked).unwrap();
+    let evidence = verify(&UnsandboxedGround::new(scene.project()), &asked).unwrap();
     assert_eq!(evidence.first, None);
     assert_eq!(ran(&scene.diary), set(&FILES));
 }
@@ -239,7 +239,7 @@ fn new_tests_in_an_existing_file_are_run_over_the_old_code() {
         accept: &accept,
         deadline: Duration::from_mins(1),
     };
-    let evidence = weigh(&UnsandboxedGround::new(scene.project()), &asked).unwrap();
+    let evidence = verify(&UnsandboxedGround::new(scene.project()), &asked).unwrap();
     let is = |looked: &Option<TestRunAttempt>, passes: bool| {
         let results = looked.as_ref().and_then(TestRunAttempt::results).unwrap();
         let set = if passes {

@@ -1,4 +1,4 @@
-//! Why the hands did not answer as asked.
+//! Why the runner did not answer as asked.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use lula_protocol::FailureReport;
 
 use crate::RunnerProblem;
 
-/// Why the hands did not answer as asked.
+/// Why the runner did not answer as asked.
 #[derive(Debug, thiserror::Error)]
 pub enum RunnerClientError {
     /// No runner listens there.

@@ -17,7 +17,7 @@ const LINE: usize = 64 << 20;
 
 /// The events of one command, to its end.
 pub type SessionEvents = RunnerEventStream<SessionEvent>;
-/// The events of one trial, to its end.
+/// The events of one test run, to its end.
 pub type TestRunEvents = RunnerEventStream<TestRunEvent>;
 
 /// A stream of events, to its end.

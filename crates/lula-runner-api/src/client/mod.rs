@@ -1,13 +1,13 @@
-//! How the brain asks the hands.
+//! How a driver asks the runner.
 //!
 //! [`RunnerClient`] speaks HTTP over a Unix socket or TCP; [`RunnerChild`] is a runner started as a child. No
 //! call can happen twice: each carries an effect id, so one that was cut off can be sent again.
 
+mod branches;
 mod connection;
 mod correlation;
 mod error;
 mod events;
-mod lines;
 mod spawn;
 
 use hyper::{Method, StatusCode};
@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     ApprovalList, ApprovalView, CheckoutRequest, CommitWorkspace, CommittedChangeView,
-    CommittedWorkspace, DeliverChangeRequest, DeliveredView, DiffView, OpenWorkspace,
+    CommittedWorkspace, DeliverChanges, DeliveredChanges, DiffView, EffectCall, OpenWorkspace,
     RestoreSnapshot, RunnerCapabilities, RunnerHealth, SessionControl, SessionList, StartSession,
     TakeSnapshot, TestRunRequest, ToolCallBatch, ToolCallBatchItem, ToolCallBatchMode,
     ToolCallBatchResult, UndoCommit, WorkspaceList, WorkspaceView,
@@ -131,16 +131,17 @@ impl RunnerClient {
             .await
     }
 
-    /// Finds something out in private forks, and tells how it goes. Dropping the stream ends it.
-    pub async fn trial(
+    /// Runs tests, searches or verifies in private forks, and tells how it goes. Dropping the stream
+    /// ends it.
+    pub async fn run_tests(
         &self,
         id: &WorkspaceId,
-        trial: &TestRunRequest,
+        request: &TestRunRequest,
     ) -> Result<TestRunEvents, RunnerClientError> {
-        let path = format!("/v1/workspaces/{id}/trials");
+        let path = format!("/v1/workspaces/{id}/test-runs");
         match self
             .connections
-            .events(Method::POST, &path, Some(trial))
+            .events(Method::POST, &path, Some(request))
             .await?
         {
             Ok(events) => Ok(events),
@@ -148,15 +149,13 @@ impl RunnerClient {
         }
     }
 
-    /// Puts exactly the judged change into its repository as a branch. Where a rule holds it back,
-    /// [`RunnerClientError::Held`] says so.
+    /// Puts exactly the judged changes into their repositories: all of them or none. Where a rule
+    /// holds it back, [`RunnerClientError::Held`] says so.
     pub async fn deliver(
         &self,
-        id: &WorkspaceId,
-        order: &DeliverChangeRequest,
-    ) -> Result<DeliveredView, RunnerClientError> {
-        let path = format!("/v1/workspaces/{id}/deliver");
-        self.gated(&path, order).await
+        call: &EffectCall<DeliverChanges>,
+    ) -> Result<DeliveredChanges, RunnerClientError> {
+        self.gated("/v1/deliveries", call).await
     }
 
     /// Removes a workspace with everything in it.

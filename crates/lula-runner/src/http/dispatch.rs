@@ -1,4 +1,4 @@
-//! From a request to what the hands do, and back.
+//! From a request to what the service does, and back.
 #![expect(
     clippy::result_large_err,
     reason = "a refusal is an answer like another, and moved once"
@@ -70,8 +70,8 @@ async fn answered(
     match route.operation {
         RunnerOperation::Health => Ok(health(shared)),
         RunnerOperation::Metrics => {
-            let hands = Arc::clone(&shared.hands);
-            let (workspaces, sessions) = hands.counts();
+            let service = Arc::clone(&shared.service);
+            let (workspaces, sessions) = service.counts();
             let gauges = [
                 ("lula_runner_workspaces", "Workspaces in use.", workspaces),
                 (
@@ -87,28 +87,29 @@ async fn answered(
         RunnerOperation::Capabilities => done(route, shared, RunnerService::capabilities).await,
         RunnerOperation::OpenWorkspace => {
             let body = body(request).await?;
-            done(route, shared, move |hands| hands.open(&body)).await
+            done(route, shared, move |service| service.open(&body)).await
         }
         RunnerOperation::ListWorkspaces => done(route, shared, RunnerService::list).await,
         RunnerOperation::ViewWorkspace => {
             let id = workspace(variable)?;
-            done(route, shared, move |hands| hands.view(&id)).await
+            done(route, shared, move |service| service.view(&id)).await
         }
         RunnerOperation::RemoveWorkspace => {
             let id = workspace(variable)?;
-            done(route, shared, move |hands| hands.discard(&id, true)).await
+            done(route, shared, move |service| service.discard(&id, true)).await
         }
         RunnerOperation::DiscardWorkspace => {
             let id = workspace(variable)?;
-            done(route, shared, move |hands| hands.discard(&id, false)).await
+            done(route, shared, move |service| service.discard(&id, false)).await
         }
         RunnerOperation::DiffWorkspace => {
             let id = workspace(variable)?;
-            done(route, shared, move |hands| hands.diff(&id)).await
+            done(route, shared, move |service| service.diff(&id)).await
         }
         RunnerOperation::CommitWorkspace => {
             let (id, body) = (workspace(variable)?, body(request).await?);
-            let committed = blocking(shared, move |hands| hands.commit(&who, &id, &body)).await?;
+            let committed =
+                blocking(shared, move |service| service.commit(&who, &id, &body)).await?;
             Ok(match committed {
                 GatedAct::Done(committed) => answer::json(route.status, &committed),
                 GatedAct::Held(result) => answer::result(&result),
@@ -116,78 +117,70 @@ async fn answered(
         }
         RunnerOperation::SnapshotWorkspace => {
             let (id, body) = (workspace(variable)?, body(request).await?);
-            done(route, shared, move |hands| hands.snapshot(&id, &body)).await
+            done(route, shared, move |service| service.snapshot(&id, &body)).await
         }
         RunnerOperation::RestoreWorkspace => {
             let (id, body) = (workspace(variable)?, body(request).await?);
-            done(route, shared, move |hands| hands.restore(&id, &body)).await
+            done(route, shared, move |service| service.restore(&id, &body)).await
         }
         RunnerOperation::ForkWorkspace => {
             let id = workspace(variable)?;
-            done(route, shared, move |hands| hands.fork(&id)).await
+            done(route, shared, move |service| service.fork(&id)).await
         }
         RunnerOperation::UndoCommit => {
             let (id, body) = (workspace(variable)?, body(request).await?);
-            done(route, shared, move |hands| {
-                hands.undo_commit(&who, &id, &body)
+            done(route, shared, move |service| {
+                service.undo_commit(&who, &id, &body)
             })
             .await
         }
         RunnerOperation::TakeChange => {
             let id = workspace(variable)?;
-            done(route, shared, move |hands| hands.taken(&id)).await
+            done(route, shared, move |service| service.taken(&id)).await
         }
-        RunnerOperation::Trial => {
+        RunnerOperation::RunTests => {
             let events = wants_events(request.headers());
             let (id, body) = (workspace(variable)?, body(request).await?);
-            Ok(trial(shared, id, body, events))
+            Ok(run_tests(shared, id, body, events))
         }
-        RunnerOperation::DeliverChange => {
-            let (id, body) = (workspace(variable)?, body(request).await?);
-            let delivered = blocking(shared, move |hands| hands.deliver(&who, &id, &body)).await?;
-            Ok(match delivered {
-                GatedAct::Done(delivered) => answer::json(route.status, &delivered),
-                GatedAct::Held(result) => answer::result(&result),
-            })
-        }
-        RunnerOperation::OpenLine => {
+        RunnerOperation::OpenBranch => {
             let body = body(request).await?;
-            done(route, shared, move |hands| hands.open_line(&body)).await
+            done(route, shared, move |service| service.open_branch(&body)).await
         }
-        RunnerOperation::ListLines => done(route, shared, RunnerService::lines).await,
-        RunnerOperation::ViewLine => {
-            let line = name();
-            done(route, shared, move |hands| hands.view_line(&line)).await
+        RunnerOperation::ListBranches => done(route, shared, RunnerService::branches).await,
+        RunnerOperation::ViewBranch => {
+            let branch = name();
+            done(route, shared, move |service| service.view_branch(&branch)).await
         }
-        RunnerOperation::OpenAtLine => {
-            let (line, body) = (name(), body(request).await?);
-            done(route, shared, move |hands| hands.open_at_line(&line, &body)).await
+        RunnerOperation::OpenOnBranch => {
+            let body = body(request).await?;
+            done(route, shared, move |service| service.open_on_branch(&body)).await
         }
-        RunnerOperation::ProduceChange => {
-            let (line, body) = (name(), body(request).await?);
-            done(route, shared, move |hands| {
-                hands.produce(&who, &line, &body)
+        RunnerOperation::CommitAgentChange => {
+            let call = body(request).await?;
+            done(route, shared, move |service| {
+                service.commit_agent_change(&who, &call)
             })
             .await
         }
-        RunnerOperation::IntegrateChange => {
-            let (line, body) = (name(), body(request).await?);
-            done(route, shared, move |hands| {
-                hands.integrate(&who, &line, &body)
+        RunnerOperation::Merge => {
+            let call = body(request).await?;
+            done(route, shared, move |service| service.merge(&who, &call)).await
+        }
+        RunnerOperation::Fill => {
+            let call = body(request).await?;
+            done(route, shared, move |service| service.fill(&who, &call)).await
+        }
+        RunnerOperation::ArchiveBranch => {
+            let branch = name();
+            done(route, shared, move |service| {
+                service.archive_branch(&branch)
             })
             .await
         }
-        RunnerOperation::LayLine => {
-            let (line, body) = (name(), body(request).await?);
-            done(route, shared, move |hands| hands.lay(&who, &line, &body)).await
-        }
-        RunnerOperation::ArchiveLine => {
-            let line = name();
-            done(route, shared, move |hands| hands.archive_line(&line)).await
-        }
-        RunnerOperation::DeliverAll => {
-            let body = body(request).await?;
-            let delivered = blocking(shared, move |hands| hands.deliver_all(&who, &body)).await?;
+        RunnerOperation::Deliver => {
+            let call = body(request).await?;
+            let delivered = blocking(shared, move |service| service.deliver(&who, &call)).await?;
             Ok(match delivered {
                 GatedAct::Done(delivered) => answer::json(route.status, &delivered),
                 GatedAct::Held(result) => answer::result(&result),
@@ -204,27 +197,29 @@ async fn answered(
             let body = body(request).await?;
             start(shared, who, body, events).await
         }
-        RunnerOperation::ListSessions => done(route, shared, |hands| Ok(hands.sessions())).await,
+        RunnerOperation::ListSessions => {
+            done(route, shared, |service| Ok(service.sessions())).await
+        }
         RunnerOperation::ViewSession => {
             let session = name();
-            done(route, shared, move |hands| hands.session(&session)).await
+            done(route, shared, move |service| service.session(&session)).await
         }
         RunnerOperation::SessionEvents => {
             let events = wants_events(request.headers());
             let session = name();
-            let heard = blocking(shared, move |hands| hands.listen(&session)).await?;
+            let heard = blocking(shared, move |service| service.listen(&session)).await?;
             Ok(stream(heard, events, false))
         }
         RunnerOperation::ControlSession => {
             let (session, body) = (name(), body(request).await?);
-            blocking(shared, move |hands| hands.control(&session, &body)).await?;
+            blocking(shared, move |service| service.control(&session, &body)).await?;
             Ok(answer::nothing())
         }
         RunnerOperation::StopEffect => {
             let effect = effect(variable)?;
-            let hands = Arc::clone(&shared.hands);
+            let service = Arc::clone(&shared.service);
             // Has no place in the queue: what it ends may be what fills it.
-            let stopped = tokio::task::spawn_blocking(move || hands.stop_effect(&effect));
+            let stopped = tokio::task::spawn_blocking(move || service.stop_effect(&effect));
             match stopped.await {
                 Ok(()) => Ok(answer::nothing()),
                 Err(error) => Err(answer::problem(500, Code::Internal, &error.to_string())),
@@ -232,17 +227,17 @@ async fn answered(
         }
         RunnerOperation::CloseSession => {
             let session = name();
-            blocking(shared, move |hands| hands.close_session(&session)).await?;
+            blocking(shared, move |service| service.close_session(&session)).await?;
             Ok(answer::nothing())
         }
         RunnerOperation::ListApprovals => done(route, shared, RunnerService::approvals).await,
         RunnerOperation::ViewApproval => {
             let id = approval(variable)?;
-            done(route, shared, move |hands| hands.approval(&id)).await
+            done(route, shared, move |service| service.approval(&id)).await
         }
         RunnerOperation::Vote => {
             let (id, token) = (approval(variable)?, body(request).await?);
-            done(route, shared, move |hands| hands.vote(&id, &token)).await
+            done(route, shared, move |service| service.vote(&id, &token)).await
         }
     }
 }
@@ -329,10 +324,10 @@ async fn blocking<T: Send + 'static>(
         let message = "too many calls at once: send it again later";
         return Err(answer::problem(429, Code::Busy, message));
     };
-    let hands = Arc::clone(&shared.hands);
+    let service = Arc::clone(&shared.service);
     let span = tracing::Span::current();
     let acted = tokio::task::spawn_blocking(move || {
-        let done = span.in_scope(|| act(&hands));
+        let done = span.in_scope(|| act(&service));
         drop(permit);
         done
     });
@@ -352,7 +347,7 @@ async fn done<T: Serialize + Send + 'static>(
     shared: &Arc<Shared>,
     act: impl FnOnce(&RunnerService) -> Result<T, RequestRefusal> + Send + 'static,
 ) -> Answered {
-    let value = blocking(shared, move |hands| act(hands)).await?;
+    let value = blocking(shared, move |service| act(service)).await?;
     Ok(answer::json(route.status, &value))
 }
 
@@ -362,7 +357,7 @@ async fn execute(
     call: ToolCall,
 ) -> Result<ToolResult, Response<HttpBody>> {
     let tool = call.action.tool();
-    let result = blocking(shared, move |hands| hands.execute(&who, &call)).await;
+    let result = blocking(shared, move |service| service.execute(&who, &call)).await;
     shared.metrics.tool(tool, counted(result.as_ref().ok()));
     result
 }
@@ -393,10 +388,10 @@ async fn batch(shared: &Arc<Shared>, who: Principal, batch: ToolCallBatch) -> An
         // One trip to a blocking thread for all of them.
         ToolCallBatchMode::Ordered => {
             let shared_metrics = Arc::clone(shared);
-            blocking(shared, move |hands| {
+            blocking(shared, move |service| {
                 let mut results = Vec::new();
                 for call in batch.calls {
-                    let result = hands.execute(&who, &call);
+                    let result = service.execute(&who, &call);
                     let tool = call.action.tool();
                     shared_metrics
                         .metrics
@@ -423,7 +418,7 @@ async fn batch(shared: &Arc<Shared>, who: Principal, batch: ToolCallBatch) -> An
                 tokio::spawn(async move {
                     let tool = call.action.tool();
                     let result =
-                        blocking(&shared, move |hands| Ok(hands.execute(&who, &call))).await;
+                        blocking(&shared, move |service| Ok(service.execute(&who, &call))).await;
                     let result = result.unwrap_or_else(|_| {
                         Err(RequestRefusal::Busy("too many calls at once".to_owned()))
                     });
@@ -456,7 +451,7 @@ fn item(result: Result<ToolResult, RequestRefusal>) -> ToolCallBatchItem {
 
 async fn start(shared: &Arc<Shared>, who: Principal, body: StartSession, events: bool) -> Answered {
     let background = body.background;
-    match blocking(shared, move |hands| hands.start_session(&who, body)).await? {
+    match blocking(shared, move |service| service.start_session(&who, body)).await? {
         StartedCommand::Over(result)
             if matches!(
                 result.outcome,
@@ -474,7 +469,7 @@ async fn start(shared: &Arc<Shared>, who: Principal, body: StartSession, events:
     }
 }
 
-/// Set when the caller of a trial no longer listens.
+/// Set when the caller of a test run no longer listens.
 struct Unheard(Arc<CommandStopper>);
 
 impl Drop for Unheard {
@@ -483,8 +478,8 @@ impl Drop for Unheard {
     }
 }
 
-/// Tells how a trial goes until it ends. It ends early when the caller no longer listens.
-fn trial(
+/// Tells how a test run goes until it ends. It ends early when the caller no longer listens.
+fn run_tests(
     shared: &Arc<Shared>,
     id: WorkspaceId,
     asked: TestRunRequest,
@@ -496,13 +491,13 @@ fn trial(
     let shared = Arc::clone(shared);
     let work = async move {
         let say = tell.clone();
-        let found = blocking(&shared, move |hands| {
+        let found = blocking(&shared, move |service| {
             let watch = |text: &str| {
                 let text = text.to_owned();
                 // Fails where the caller no longer listens: `stop` says so too.
                 let _ = say.send(TestRunEvent::Progress { text });
             };
-            Ok(match hands.trial(&id, &asked, &watch, stop) {
+            Ok(match service.run_tests(&id, &asked, &watch, stop) {
                 Ok(found) => found,
                 Err(refusal) => TestRunResult::Failed {
                     message: refusal.problem().message,

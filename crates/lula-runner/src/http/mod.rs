@@ -1,4 +1,4 @@
-//! The hands over HTTP: a Unix socket for their owner, or a port for callers that have the key.
+//! The runner over HTTP: a Unix socket for its owner, or a port for callers that have the key.
 //!
 //! Nothing here decides anything about tools. It reads requests within limits of size and time,
 //! finds out who sends them, hands them on, and says what came of it.
@@ -57,7 +57,7 @@ pub struct RunnerServer {
 
 #[derive(Debug)]
 struct Shared {
-    hands: Arc<RunnerService>,
+    service: Arc<RunnerService>,
     key: Option<SecretString>,
     metrics: RunnerMetrics,
     calls: Arc<Semaphore>,
@@ -69,11 +69,11 @@ impl RunnerServer {
     pub async fn bind(
         address: &RunnerAddress,
         key: Option<SecretString>,
-        hands: Arc<RunnerService>,
+        service: Arc<RunnerService>,
     ) -> Result<Self, ListenError> {
         let listener = RunnerListener::bind(address, key.as_ref()).await?;
         let shared = Shared {
-            hands,
+            service,
             key,
             metrics: RunnerMetrics::default(),
             calls: Arc::new(Semaphore::new(CALLS)),
@@ -120,8 +120,8 @@ impl RunnerServer {
         let _ = stop.send(true);
         let all = u32::try_from(CONNECTIONS).unwrap_or(u32::MAX);
         let _ = tokio::time::timeout(DRAIN, connections.acquire_many(all)).await;
-        let hands = Arc::clone(&self.shared.hands);
-        let _ = tokio::task::spawn_blocking(move || hands.shut_down()).await;
+        let service = Arc::clone(&self.shared.service);
+        let _ = tokio::task::spawn_blocking(move || service.shut_down()).await;
     }
 }
 

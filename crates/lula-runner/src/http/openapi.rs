@@ -86,7 +86,7 @@ pub fn document() -> Value {
         "info": {
             "title": "Lula runner",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "The hands: tools in sandboxed, transactional workspaces. \
+            "description": "The runner: tools in sandboxed, transactional workspaces. \
                 Over a Unix socket the connecting user is the identity; over TCP a bearer key is needed.",
         },
         "paths": paths,

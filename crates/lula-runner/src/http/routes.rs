@@ -7,13 +7,13 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use lula_runner_api::{
     ApprovalList, ApprovalView, CommitAgentChange, CommitWorkspace, CommittedAgentChangeView,
-    CommittedChangeView, CommittedWorkspace, DeliverAllRequest, DeliverAllResult,
-    DeliverChangeRequest, DeliveredView, DiffView, FillWorkspaceFromBranch, FilledWorkspaceView,
-    IntegrationBranchList, IntegrationBranchView, MergeAgentChange, MergeAgentChangeResult,
-    OpenIntegrationBranch, OpenWorkspace, OpenWorkspaceOnBranch, RestoreSnapshot,
-    RunnerCapabilities, RunnerHealth, SessionControl, SessionEvent, SessionList, SessionView,
-    StartSession, TakeSnapshot, TestRunEvent, TestRunRequest, ToolCallBatch, ToolCallBatchResult,
-    UndoCommit, WorkspaceList, WorkspaceView,
+    CommittedChangeView, CommittedWorkspace, DeliverChanges, DeliveredChanges, DiffView,
+    EffectCall, FillWorkspaceFromBranch, FilledWorkspaceView, IntegrationBranchList,
+    IntegrationBranchRef, IntegrationBranchView, MergeAgentChange, MergeAgentChangeResult,
+    OpenWorkspace, OpenWorkspaceOnBranch, RestoreSnapshot, RunnerCapabilities, RunnerHealth,
+    SessionControl, SessionEvent, SessionList, SessionView, StartSession, TakeSnapshot,
+    TestRunEvent, TestRunRequest, ToolCallBatch, ToolCallBatchResult, UndoCommit, WorkspaceList,
+    WorkspaceView,
 };
 
 /// What a request asks for.
@@ -35,17 +35,16 @@ pub(super) enum RunnerOperation {
     ForkWorkspace,
     UndoCommit,
     TakeChange,
-    Trial,
-    DeliverChange,
-    OpenLine,
-    ListLines,
-    ViewLine,
-    OpenAtLine,
-    ProduceChange,
-    IntegrateChange,
-    LayLine,
-    ArchiveLine,
-    DeliverAll,
+    RunTests,
+    OpenBranch,
+    ListBranches,
+    ViewBranch,
+    OpenOnBranch,
+    CommitAgentChange,
+    Merge,
+    Fill,
+    ArchiveBranch,
+    Deliver,
     Execute,
     BatchExecute,
     StopEffect,
@@ -140,7 +139,7 @@ routes! {
         "Turn its changes down"
         () => 200 RunnerReply::Json(schema::<WorkspaceView>);
     SnapshotWorkspace POST "/v1/workspaces/{workspace}/snapshot" "snapshot_workspace"
-        "Remember it is"
+        "Remember the workspace as it is"
         (TakeSnapshot) => 200 RunnerReply::Json(schema::<WorkspaceView>);
     RestoreWorkspace POST "/v1/workspaces/{workspace}/restore" "restore_workspace"
         "Return it to a remembered state"
@@ -154,36 +153,38 @@ routes! {
     TakeChange POST "/v1/workspaces/{workspace}/change" "take_change"
         "What was changed since the commit it is that of, as git sees it"
         () => 200 RunnerReply::Json(schema::<CommittedChangeView>);
-    Trial POST "/v1/workspaces/{workspace}/trials" "trial"
-        "Run tests, or search for a patch, in private forks of it"
+    RunTests POST "/v1/workspaces/{workspace}/test-runs" "run_tests"
+        "Run tests, verify a change, or search for a patch, in private forks of it"
         (TestRunRequest) => 200 RunnerReply::Events(schema::<TestRunEvent>);
-    DeliverChange POST "/v1/workspaces/{workspace}/deliver" "deliver_change"
-        "Put its judged change into its repository as a new branch"
-        (DeliverChangeRequest) => 200 RunnerReply::Json(schema::<DeliveredView>), gated;
-    OpenLine POST "/v1/lines" "open_line"
-        "Begin the line that the agents of a run build on in a repository, or find it"
-        (OpenIntegrationBranch) => 201 RunnerReply::Json(schema::<IntegrationBranchView>);
-    ListLines GET "/v1/lines" "list_lines" "Every line, and what was set aside"
+    OpenBranch POST "/v1/branches" "open_branch"
+        "Begin the integration branch of a run in a repository, or find it"
+        (IntegrationBranchRef) => 201 RunnerReply::Json(schema::<IntegrationBranchView>);
+    ListBranches GET "/v1/branches" "list_branches"
+        "Every integration branch, and what was set aside"
         () => 200 RunnerReply::Json(schema::<IntegrationBranchList>);
-    ViewLine GET "/v1/lines/{line}" "view_line" "One line, and what was produced for it"
+    ViewBranch GET "/v1/branches/{branch}" "view_branch"
+        "One integration branch, and the commits that were made for it"
         () => 200 RunnerReply::Json(schema::<IntegrationBranchView>);
-    OpenAtLine POST "/v1/lines/{line}/workspaces" "open_at_line" "Open a workspace over a line"
+    OpenOnBranch POST "/v1/branch-workspaces" "open_on_branch"
+        "Open a workspace over an integration branch"
         (OpenWorkspaceOnBranch) => 201 RunnerReply::Json(schema::<WorkspaceView>);
-    ProduceChange POST "/v1/lines/{line}/produce" "produce_change"
+    CommitAgentChange POST "/v1/agent-commits" "commit_agent_change"
         "Make a commit of what an agent changed, and keep it"
-        (CommitAgentChange) => 200 RunnerReply::Json(schema::<CommittedAgentChangeView>);
-    IntegrateChange POST "/v1/lines/{line}/integrate" "integrate_change"
-        "Bring a produced commit into the line, if it merges and its tests say nothing worse"
-        (MergeAgentChange) => 200 RunnerReply::Json(schema::<MergeAgentChangeResult>);
-    LayLine POST "/v1/lines/{line}/lay" "lay_line"
-        "Make a workspace of its first commit hold what the line holds now"
-        (FillWorkspaceFromBranch) => 200 RunnerReply::Json(schema::<FilledWorkspaceView>);
-    ArchiveLine POST "/v1/lines/{line}/archive" "archive_line"
-        "Put what was produced for it into one file, and give its space back"
+        (EffectCall<CommitAgentChange>) => 200
+        RunnerReply::Json(schema::<CommittedAgentChangeView>);
+    Merge POST "/v1/merges" "merge"
+        "Merge an agent's commit into the integration branch, if its tests say nothing worse"
+        (EffectCall<MergeAgentChange>) => 200 RunnerReply::Json(schema::<MergeAgentChangeResult>);
+    Fill POST "/v1/fills" "fill"
+        "Make a workspace of its first commit hold what the integration branch holds now"
+        (EffectCall<FillWorkspaceFromBranch>) => 200
+        RunnerReply::Json(schema::<FilledWorkspaceView>);
+    ArchiveBranch POST "/v1/branches/{branch}/archive" "archive_branch"
+        "Put the commits of a branch into one file, and give its space back"
         () => 200 RunnerReply::Json(schema::<IntegrationBranchView>);
-    DeliverAll POST "/v1/deliveries" "deliver_all"
-        "Put judged changes into several repositories as branches: all of them or none"
-        (DeliverAllRequest) => 200 RunnerReply::Json(schema::<DeliverAllResult>), gated;
+    Deliver POST "/v1/deliveries" "deliver"
+        "Put judged changes into their repositories: into all of them or into none"
+        (EffectCall<DeliverChanges>) => 200 RunnerReply::Json(schema::<DeliveredChanges>), gated;
     Execute POST "/v1/tools/execute" "execute" "Call a tool, once"
         (ToolCall) => 200 RunnerReply::Json(schema::<ToolResult>), gated;
     BatchExecute POST "/v1/tools/batch_execute" "batch_execute" "Call up to 50 tools"

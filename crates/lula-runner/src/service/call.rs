@@ -44,7 +44,7 @@ pub(super) struct ToolCallEffect<'a> {
 
 impl<'a> ToolCallEffect<'a> {
     pub(super) fn new(
-        hands: &RunnerService,
+        service: &RunnerService,
         room: &'a RunnerWorkspace,
         who: &Principal,
         call: &'a ToolCall,
@@ -55,7 +55,7 @@ impl<'a> ToolCallEffect<'a> {
             epoch: call.epoch,
             workspace: call.workspace.clone(),
             class: EffectClass::Tree,
-            runner: hands.runner.name().to_owned(),
+            runner: service.runner.name().to_owned(),
             request: digest(call)?,
         };
         let request = EffectCallerRequest {
@@ -106,7 +106,7 @@ impl RunnerEffect for ToolCallEffect<'_> {
 
     fn prepare(
         &self,
-        hands: &RunnerService,
+        service: &RunnerService,
     ) -> Result<EffectPreparation<Self::Plan, ToolResult>, RequestRefusal> {
         let (room, call) = (self.room, self.asked);
         // What it would change is recorded of an act alone, not of one that is held back.
@@ -150,7 +150,7 @@ impl RunnerEffect for ToolCallEffect<'_> {
                 rules,
                 verdict,
                 shown,
-                class: reach(&call.action, &hands.setup.policy),
+                class: reach(&call.action, &service.setup.policy),
             },
             before,
             subject,
@@ -160,12 +160,12 @@ impl RunnerEffect for ToolCallEffect<'_> {
 
     fn perform(
         &mut self,
-        hands: &RunnerService,
+        service: &RunnerService,
         diff: Option<Digest>,
         subject: &mut EffectSubject,
     ) -> Result<PerformedEffect<ToolResult>, EffectFailure> {
         subject.diff = diff;
-        let under_way = hands.halts.begin(&self.asked.effect);
+        let under_way = service.halts.begin(&self.asked.effect);
         let (outcome, receipt) = perform(self.room, self.asked, &under_way.halt)?;
         Ok(self.told(outcome, receipt))
     }

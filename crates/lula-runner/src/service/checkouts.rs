@@ -1,124 +1,30 @@
-//! Workspaces of commits: what a run works on, what it changed, and its way into the repository.
+//! Workspaces of commits: what a run works on, and what it changed.
 //!
 //! The files of the commit lie below the state directory beside a private git directory, the layer
 //! lies over them, and the change is taken as a git tree from the touched paths alone. The caller
-//! chooses the name of such a workspace, so opening it again finds it. `trials.rs` runs its tests,
-//! or the search of the repairer, in private forks. `deliver_change` makes a branch of the judged
-//! tree, or puts it into the files of the checkout; rules judge that like a commit.
+//! chooses the name of such a workspace, so opening it again finds it. `test_runs.rs` runs its tests,
+//! or the search of the repairer, in private forks; `deliver.rs` puts its judged change into the
+//! repository.
 
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
-use lula_gate::rules::GateAct;
-use lula_protocol::{Principal, WorkspaceId};
-use lula_workspace::checkout::{self, BranchDelivery, CheckoutError, GitChange};
+use lula_protocol::WorkspaceId;
+use lula_workspace::checkout::{CheckoutError, GitChange};
 use lula_workspace::{Checkout, GitProgram, LayerPreference, WorkspaceError};
 
-use super::before::EffectRollback;
-use super::commit::request;
-use super::effect::{
-    EffectCallerRequest, EffectFailure, EffectPermission, EffectPreparation, EffectSubject,
-    GatedAct, PerformedEffect, PreparedEffect, RunnerEffect,
-};
-use super::gate::{self, ShownApproval};
 use super::refusal::RequestRefusal;
-use super::room::{CheckoutStandIn, RunnerWorkspace};
-use super::{RunnerService, scope, views};
+use super::room::CheckoutStandIn;
+use super::{RunnerService, views};
 use lula_runner_api::{
-    CheckoutOriginView, CheckoutRequest, CommittedChangeView, DeliverChangeRequest, DeliveredView,
-    IgnoredFilesView, OpenWorkspace, START, WorkspaceState, WorkspaceView,
+    CheckoutOriginView, CheckoutRequest, CommittedChangeView, IgnoredFilesView, OpenWorkspace,
+    START, WorkspaceState, WorkspaceView,
 };
 
-/// What a delivery is called in the audit.
-const TOOL: &str = "deliver_change";
 /// Longest message of a commit, in bytes.
 pub(super) const MESSAGE: usize = 64 << 10;
-/// Longest name of a branch, in bytes.
-pub(super) const BRANCH: usize = 200;
 /// Longest diff that is told, in bytes.
 const DIFF: usize = 24 << 20;
-
-/// A judged change on its way into its repository, as a branch or into the files of its checkout.
-struct Deliver<'a> {
-    room: &'a RunnerWorkspace,
-    asked: &'a DeliverChangeRequest,
-    request: EffectCallerRequest,
-}
-
-impl RunnerEffect for Deliver<'_> {
-    type Output = DeliveredView;
-    type Plan = (Checkout, GitChange);
-
-    fn request(&self) -> &EffectCallerRequest {
-        &self.request
-    }
-
-    fn room(&self) -> Option<&RunnerWorkspace> {
-        Some(self.room)
-    }
-
-    fn prepare(
-        &self,
-        hands: &RunnerService,
-    ) -> Result<EffectPreparation<Self::Plan, DeliveredView>, RequestRefusal> {
-        let room = self.room;
-        let checkout = hands.checkout(&self.request.entry.workspace)?;
-        let taken = checkout.take(&room.workspace())?;
-        if taken.digest != self.asked.tree {
-            let message = "the workspace is not what was judged any more; run the task again";
-            return Err(CheckoutError::Refused(message.to_owned()).into());
-        }
-        shown_whole(&taken)?;
-        let paths: Vec<String> = taken.files.iter().map(|file| file.path.clone()).collect();
-        let added = lula_gate::rules::added_lines(&taken.diff);
-        let act = GateAct::commit(paths.clone(), [added]);
-        let labels: String = paths.iter().map(|path| views::labels(path)).collect();
-        let permission = EffectPermission::Judged {
-            rules: gate::version(&room.rules)?,
-            verdict: gate::judge(&room.rules, &scope::within(act, &room.invariants)),
-            shown: ShownApproval {
-                rendered: format!("{labels}{}", taken.diff),
-                base_tree: taken.digest,
-            },
-            class: self.request.entry.class,
-        };
-        let subject = EffectSubject {
-            about: format!("{} {}", self.asked.branch, paths.join(" ")),
-            diff: Some(taken.digest),
-        };
-        Ok(EffectPreparation::Ready(PreparedEffect {
-            permission,
-            // Doing it again makes the same branch.
-            before: EffectRollback::Nothing,
-            subject,
-            plan: (checkout, taken),
-        }))
-    }
-
-    fn perform(
-        &mut self,
-        hands: &RunnerService,
-        (checkout, taken): (Checkout, GitChange),
-        _: &mut EffectSubject,
-    ) -> Result<PerformedEffect<DeliveredView>, EffectFailure> {
-        if self.asked.into_files {
-            let delivered = hands.put_into_files(&checkout, &taken, self.asked)?;
-            return Ok(PerformedEffect::done(delivered));
-        }
-        let order = BranchDelivery {
-            branch: &self.asked.branch,
-            message: &self.asked.message,
-            at: self.asked.at,
-        };
-        let done = checkout::delivered(&checkout, &taken, &order)?;
-        Ok(PerformedEffect::done(DeliveredView {
-            branch: Some(self.asked.branch.clone()),
-            commit: Some(done.commit),
-            directory: None,
-            workspace: None,
-        }))
-    }
-}
 
 impl RunnerService {
     pub(super) fn git(&self) -> Result<&GitProgram, RequestRefusal> {
@@ -278,78 +184,6 @@ impl RunnerService {
             tree: taken.digest,
             files: taken.files.iter().map(|file| file.path.clone()).collect(),
             diff: taken.diff,
-        })
-    }
-
-    /// Puts exactly the judged change into its repository as a branch, if the rules for what it
-    /// changes say so: commands in the sandbox write files without asking the gate.
-    pub fn deliver(
-        &self,
-        who: &Principal,
-        id: &WorkspaceId,
-        asked: &DeliverChangeRequest,
-    ) -> Result<GatedAct<DeliveredView>, RequestRefusal> {
-        if asked.branch.is_empty() || asked.branch.len() > BRANCH || asked.message.len() > MESSAGE {
-            let message =
-                format!("a branch has 1 to {BRANCH} bytes, its message at most {MESSAGE}");
-            return Err(RequestRefusal::BadRequest(message));
-        }
-        let room = self.room(id)?;
-        let _turn = room.turn()?;
-        let plain = DeliverChangeRequest {
-            epoch: 0,
-            ..asked.clone()
-        };
-        let request = EffectCallerRequest {
-            who: who.clone(),
-            tool: TOOL,
-            entry: self.entry_of(
-                id,
-                &asked.effect,
-                (&asked.run, asked.epoch),
-                request(id, &plain)?,
-            ),
-        };
-        self.run_effect(&mut Deliver {
-            room: &room,
-            asked,
-            request,
-        })
-    }
-
-    /// Changes the files of the checkout in one journaled step, or finds that done already.
-    fn put_into_files(
-        &self,
-        checkout: &Checkout,
-        taken: &GitChange,
-        asked: &DeliverChangeRequest,
-    ) -> Result<DeliveredView, RequestRefusal> {
-        let repository = &checkout.origin().repository;
-        let title = format!("lula run {}", asked.run);
-        let workspace = if let Some(there) = self.store.was_put(repository, &title)? {
-            there
-        } else {
-            let pieces = checkout.pieces(taken)?;
-            let put = self.store.put(repository, &title, &pieces);
-            put.map_err(|error| match error {
-                WorkspaceError::Conflicts(paths) => {
-                    let paths: Vec<String> = paths.iter().map(ToString::to_string).collect();
-                    let message = format!(
-                        "your checkout has other content in {}, and nothing in it was changed; \
-                         the change is in the record: `lula diff RUN | git apply --3way` merges it",
-                        paths.join(", ")
-                    );
-                    RequestRefusal::from(CheckoutError::Refused(message))
-                }
-                other => other.into(),
-            })?
-            .0
-        };
-        Ok(DeliveredView {
-            branch: None,
-            commit: None,
-            directory: Some(repository.display().to_string()),
-            workspace: Some(workspace),
         })
     }
 }

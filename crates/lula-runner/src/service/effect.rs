@@ -43,7 +43,7 @@ pub(super) use terms::{
 
 /// Something that is done once, however often a caller asks for it.
 ///
-/// The caller has the turn of the workspace or line that it is about, from before
+/// The caller has the turn of the workspace or integration branch that it is about, from before
 /// [`RunnerService::run_effect`] until after it.
 pub(super) trait RunnerEffect {
     /// What the caller is told of it, now and whenever it asks again.
@@ -61,28 +61,28 @@ pub(super) trait RunnerEffect {
     /// nothing that lasts, but for a copy that [`EffectRollback`] names.
     fn prepare(
         &self,
-        hands: &RunnerService,
+        service: &RunnerService,
     ) -> Result<EffectPreparation<Self::Plan, Self::Output>, RequestRefusal>;
 
     /// Does it, and may say better what it was about.
     fn perform(
         &mut self,
-        hands: &RunnerService,
+        service: &RunnerService,
         plan: Self::Plan,
         subject: &mut EffectSubject,
     ) -> Result<PerformedEffect<Self::Output>, EffectFailure>;
 }
 
 /// An effect whose intent is in the ledger.
-struct Begun<E: RunnerEffect> {
+struct IntendedEffect<E: RunnerEffect> {
     before: EffectRollback,
     decided: AuditDecision,
     subject: EffectSubject,
-    deed: Deed<E>,
+    remaining: RemainingWork<E>,
 }
 
 /// What remains to be done of an effect.
-enum Deed<E: RunnerEffect> {
+enum RemainingWork<E: RunnerEffect> {
     /// All of it.
     Perform(E::Plan),
     /// Nothing but to write down what came of it.
@@ -137,16 +137,16 @@ impl RunnerService {
             _ => None,
         };
         reached(EffectStep::Known);
-        let (permission, before, subject, deed) = match effect.prepare(self)? {
+        let (permission, before, subject, remaining) = match effect.prepare(self)? {
             EffectPreparation::Ready(PreparedEffect {
                 permission,
                 before,
                 subject,
                 plan,
-            }) => (permission, before, subject, Deed::Perform(plan)),
+            }) => (permission, before, subject, RemainingWork::Perform(plan)),
             EffectPreparation::Settled(performed, subject) => {
                 let (permission, before) = (EffectPermission::Free, EffectRollback::Nothing);
-                (permission, before, subject, Deed::Tell(performed))
+                (permission, before, subject, RemainingWork::Tell(performed))
             }
             EffectPreparation::Unjudged(outcome) => {
                 return Ok(GatedAct::held(&effect.request().entry.effect, outcome));
@@ -158,11 +158,11 @@ impl RunnerService {
             GateAnswer::Go(ActPermission { decided, .. }) => {
                 reached(EffectStep::Intended);
                 tracing::debug!(class = ?effect.request().entry.class, "effect begins");
-                let begun = Begun {
+                let begun = IntendedEffect {
                     before,
                     decided,
                     subject,
-                    deed,
+                    remaining,
                 };
                 return self.act(effect, begun).map(GatedAct::Done);
             }
@@ -187,11 +187,11 @@ impl RunnerService {
     fn act<E: RunnerEffect>(
         &self,
         effect: &mut E,
-        mut begun: Begun<E>,
+        mut begun: IntendedEffect<E>,
     ) -> Result<E::Output, RequestRefusal> {
-        let performed = match begun.deed {
-            Deed::Tell(settled) => Ok(settled),
-            Deed::Perform(plan) => effect.perform(self, plan, &mut begun.subject),
+        let performed = match begun.remaining {
+            RemainingWork::Tell(settled) => Ok(settled),
+            RemainingWork::Perform(plan) => effect.perform(self, plan, &mut begun.subject),
         };
         let performed = match performed {
             Ok(performed) => performed,

@@ -1,4 +1,4 @@
-//! Hands for tests of effects: in this process, without a server, the binary, or a sandbox.
+//! A runner's service for tests of effects: in this process, without a server, the binary, or a sandbox.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -16,7 +16,7 @@ use super::room::RunnerWorkspace;
 use super::{RunnerService, RunnerSetup};
 use lula_runner_api::OpenWorkspace;
 
-/// A state directory and a person's tree, which outlive the hands.
+/// A state directory and a person's tree, which outlive the service.
 pub(super) struct InProcessSite {
     place: tempfile::TempDir,
 }
@@ -38,8 +38,8 @@ impl InProcessSite {
         self.place.path().join("tree")
     }
 
-    /// Hands over this place: at first, and whenever earlier ones ended.
-    pub(super) fn hands(&self) -> RunnerService {
+    /// A service over this place: at first, and whenever an earlier one ended.
+    pub(super) fn service(&self) -> RunnerService {
         std::fs::create_dir_all(self.state()).unwrap();
         let setup = RunnerSetup {
             state: self.state().canonicalize().unwrap(),
@@ -56,21 +56,21 @@ impl InProcessSite {
     }
 
     /// A workspace over the tree.
-    pub(super) fn open(&self, hands: &RunnerService) -> WorkspaceId {
+    pub(super) fn open(&self, service: &RunnerService) -> WorkspaceId {
         let asked = OpenWorkspace {
             path: self.tree().display().to_string(),
             title: "test".to_owned(),
             write_scope: Vec::new(),
             checkout: None,
         };
-        hands.open(&asked).unwrap().id
+        service.open(&asked).unwrap().id
     }
 
     /// Agrees to what people are asked.
-    pub(super) fn approve(&self, hands: &RunnerService, challenge: &ApprovalChallenge) {
+    pub(super) fn approve(&self, service: &RunnerService, challenge: &ApprovalChallenge) {
         let keys = ApprovalKeyring::open(&self.state()).unwrap();
         let token = keys.sign(challenge, &person(), "owner", ApprovalDecision::Approve);
-        hands.vote(&challenge.id, &token.unwrap()).unwrap();
+        service.vote(&challenge.id, &token.unwrap()).unwrap();
     }
 
     /// What the audit has of an effect, oldest first.
@@ -89,7 +89,7 @@ impl InProcessSite {
     }
 }
 
-/// An engine that opens no sandbox: whatever needs one is refused. One for all hands of a test.
+/// An engine that opens no sandbox: whatever needs one is refused. One for all services of a test.
 fn no_sandbox() -> SandboxEngine {
     static ENGINE: OnceLock<SandboxEngine> = OnceLock::new();
     let start = || SandboxEngine::start_with(HelperProgram::program("/bin/true")).unwrap();

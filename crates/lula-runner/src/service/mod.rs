@@ -10,21 +10,23 @@
 //! Several runners may share a state directory, one for each active run. Each is known by a lock
 //! (`runner.rs`); what a living runner works on is not taken back by another.
 
+mod agent_commit;
 mod before;
+mod branches;
 mod call;
 mod checkouts;
 pub mod clock;
 mod commit;
+mod deliver;
+mod deliver_all;
 mod effect;
 mod exec;
+mod fill;
 mod gate;
 mod git;
 #[cfg(test)]
 mod in_process;
-mod integrate;
-mod lay;
-mod lines;
-mod produce;
+mod merge;
 mod proposal;
 mod recovery;
 mod refusal;
@@ -34,9 +36,8 @@ mod running;
 mod scope;
 mod sessions;
 mod snapshots;
-mod together;
+mod test_runs;
 mod toolbox;
-mod trials;
 mod views;
 
 use std::collections::BTreeMap;
@@ -70,7 +71,7 @@ use lula_runner_api::{OpenWorkspace, RunnerCapabilities, WorkspaceList, Workspac
 /// Most workspaces with a sandbox at one time.
 const ROOMS: usize = 256;
 
-/// How the hands are set up.
+/// How the service is set up.
 #[derive(Debug, Clone)]
 pub struct RunnerSetup {
     /// Where workspaces and the ledger are kept.
@@ -93,7 +94,7 @@ pub struct RunnerSetup {
     pub git: Option<GitProgram>,
 }
 
-/// The hands.
+/// The runner's service.
 #[derive(Debug)]
 pub struct RunnerService {
     setup: RunnerSetup,
@@ -145,7 +146,7 @@ impl RunnerService {
         engine: SandboxEngine,
         tier: IsolationTier,
     ) -> Result<Self, RequestRefusal> {
-        let hands = Self {
+        let service = Self {
             store: WorkspaceStore::at(&setup.state, setup.max_bytes),
             gate: EffectGate::open(&setup.state, setup.rules.clone())?,
             ledger: Mutex::new(EffectLedger::open(&setup.state.join("hands.db"))?),
@@ -158,10 +159,10 @@ impl RunnerService {
             engine,
             tier,
         };
-        lula_workspace::fork::sweep(&hands.forks());
-        hands.set_aside()?;
-        hands.recover()?;
-        Ok(hands)
+        lula_workspace::fork::sweep(&service.forks());
+        service.set_aside()?;
+        service.recover()?;
+        Ok(service)
     }
 
     fn ledger(&self) -> MutexGuard<'_, EffectLedger> {

@@ -112,8 +112,8 @@ impl RunnerService {
         match before {
             EffectRollback::Lost => return Ok(UnfinishedEffectFate::Unknown),
             EffectRollback::Branches(branches) if checkout::all_there(self.git()?, branches) => {
-                let done = super::together::delivered(branches);
-                return found_done(left, (super::together::TOOL, None), &done);
+                let done = super::deliver_all::delivered(branches);
+                return found_done(left, (super::deliver_all::TOOL, None), &done);
             }
             EffectRollback::Commit(paths) => {
                 if let Some(done) = super::commit::after_all(room_of_it()?, paths)? {

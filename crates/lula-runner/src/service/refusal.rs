@@ -26,9 +26,9 @@ pub enum RequestRefusal {
     /// No such workspace.
     #[error("there is no workspace {0}: open one first")]
     NoWorkspace(WorkspaceId),
-    /// No such line.
-    #[error("there is no line {0}: open one first")]
-    NoLine(String),
+    /// No such integration branch.
+    #[error("there is no integration branch {0}: open one first")]
+    NoBranch(String),
     /// No such command.
     #[error("there is no session {0}")]
     NoSession(String),
@@ -90,7 +90,7 @@ impl RequestRefusal {
             Self::BadRequest(_) => Code::BadRequest,
             Self::OutsideRoots(_) | Self::NoWorkspace(_) => Code::NoWorkspace,
             Self::TooWide(_) => Code::WorkspaceTooWide,
-            Self::NoSession(_) | Self::NoLine(_) => Code::NothingThere,
+            Self::NoSession(_) | Self::NoBranch(_) => Code::NothingThere,
             Self::Reused(_) => Code::EffectReused,
             Self::Fenced { .. } => Code::Fenced,
             Self::Unknown(_) => Code::EffectUnknown,
@@ -131,9 +131,10 @@ impl RequestRefusal {
     pub fn status(&self) -> u16 {
         match self {
             Self::BadRequest(_) | Self::TooWide(_) => 400,
-            Self::OutsideRoots(_) | Self::NoWorkspace(_) | Self::NoSession(_) | Self::NoLine(_) => {
-                404
-            }
+            Self::OutsideRoots(_)
+            | Self::NoWorkspace(_)
+            | Self::NoSession(_)
+            | Self::NoBranch(_) => 404,
             Self::Reused(_) | Self::Fenced { .. } | Self::Unknown(_) | Self::BadRules(_) => 409,
             Self::Busy(_) => 429,
             Self::Approval(error) => match error {

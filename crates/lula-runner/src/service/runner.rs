@@ -10,7 +10,7 @@ use rustix::fs::FlockOperation;
 
 use super::refusal::RequestRefusal;
 
-/// How long an effect of another runner is waited for: one whose brain is gone ends soon.
+/// How long an effect of another runner is waited for: one whose driver is gone ends soon.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// This runner, known to others as long as it lives.

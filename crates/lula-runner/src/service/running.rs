@@ -150,7 +150,7 @@ impl Halves {
 #[derive(Debug)]
 pub struct CommandListener {
     running: Arc<RunningCommand>,
-    hands: Arc<RunnerService>,
+    service: Arc<RunnerService>,
     greeted: bool,
     /// The next piece, counted from the first there ever was.
     at: usize,
@@ -159,11 +159,11 @@ pub struct CommandListener {
 }
 
 impl CommandListener {
-    pub(super) fn new(running: Arc<RunningCommand>, hands: Arc<RunnerService>) -> Self {
+    pub(super) fn new(running: Arc<RunningCommand>, service: Arc<RunnerService>) -> Self {
         running.log().listeners += 1;
         Self {
             running,
-            hands,
+            service,
             greeted: false,
             at: 0,
             over: false,
@@ -234,7 +234,7 @@ impl Drop for CommandListener {
             if !self.over {
                 let _ = self.running.process.kill();
             }
-            self.hands.sessions.all().remove(&self.running.name);
+            self.service.sessions.all().remove(&self.running.name);
         }
     }
 }

@@ -40,7 +40,7 @@ type Answer = SyncSender<Result<StartedCommand, RequestRefusal>>;
 /// A command that is listened to, as an effect: its end, or in the background its start.
 struct Command<'a> {
     call: ToolCallEffect<'a>,
-    hands: &'a Arc<RunnerService>,
+    service: &'a Arc<RunnerService>,
     asked: &'a StartSession,
     answer: &'a Answer,
     /// Where it was started.
@@ -69,23 +69,23 @@ impl RunnerEffect for Command<'_> {
 
     fn prepare(
         &self,
-        hands: &RunnerService,
+        service: &RunnerService,
     ) -> Result<EffectPreparation<Self::Plan, ToolResult>, RequestRefusal> {
-        self.call.prepare(hands)
+        self.call.prepare(service)
     }
 
     fn perform(
         &mut self,
-        hands: &RunnerService,
+        service: &RunnerService,
         diff: Option<Digest>,
         subject: &mut EffectSubject,
     ) -> Result<PerformedEffect<ToolResult>, EffectFailure> {
         subject.diff = diff;
-        let running = match hands.launch(self.call.in_room(), self.asked)? {
+        let running = match service.launch(self.call.in_room(), self.asked)? {
             Ok(running) => running,
             Err(outcome) => return Ok(self.call.told(outcome, None)),
         };
-        let heard = CommandListener::new(Arc::clone(&running), Arc::clone(self.hands));
+        let heard = CommandListener::new(Arc::clone(&running), Arc::clone(self.service));
         if self.asked.background {
             let output = ToolOutput::new(format!("started {}\n", running.name), TextOrigin::Lula);
             self.started = Some(Start::Background(running, heard));
@@ -139,11 +139,11 @@ impl RunnerService {
         }
         let room = self.room(&asked.call.workspace)?;
         let (answer, answered) = std::sync::mpsc::sync_channel(1);
-        let (hands, who) = (Arc::clone(self), who.clone());
+        let (service, who) = (Arc::clone(self), who.clone());
         // A thread of its own: it has the workspace's turn as long as the command runs.
         std::thread::Builder::new()
             .name("lula-session".to_owned())
-            .spawn(move || hands.run_session(&room, &who, &asked, &answer))
+            .spawn(move || service.run_session(&room, &who, &asked, &answer))
             .map_err(|error| RequestRefusal::Internal(format!("cannot start a thread: {error}")))?;
         let gone = |_| RequestRefusal::Internal("the session's thread broke".to_owned());
         answered.recv().map_err(gone)?
@@ -169,7 +169,7 @@ impl RunnerService {
         };
         let mut command = Command {
             call,
-            hands: self,
+            service: self,
             asked,
             answer,
             started: None,

@@ -1,4 +1,4 @@
-//! Merging two commits of a line without a work tree: git's own merge, with no strategy options, so
+//! Merging two commits of an integration branch without a work tree: git's own merge, with no strategy options, so
 //! that where both sides changed the same no agent's work is chosen over another's.
 
 use std::collections::BTreeMap;
@@ -14,12 +14,12 @@ const DIFF: usize = 64 << 10;
 /// Most conflicting files.
 const FILES: usize = 200;
 
-/// What came of merging a candidate with the line. Nothing has been changed by it.
+/// What came of merging a candidate with the branch. Nothing has been changed by it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Merge {
-    /// The line's commit.
+    /// The branch's commit.
     pub onto: String,
-    /// The commit that was merged with the line.
+    /// The commit that was merged with the branch.
     pub candidate: String,
     /// The merged tree; with conflict markers where both sides changed the same.
     pub tree: String,
@@ -48,7 +48,7 @@ pub struct MergeConflictHunk {
 }
 
 impl IntegrationBranch {
-    /// Merges a candidate with the line as it is.
+    /// Merges a candidate with the branch as it is.
     pub fn merge(&self, candidate: &str) -> CheckoutResult<Merge> {
         let onto = self.commit()?;
         let arguments = [

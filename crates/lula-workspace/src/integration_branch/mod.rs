@@ -1,14 +1,14 @@
-//! The line of a run: what its agents have agreed on so far, as commits that are ours alone.
+//! The integration branch of a run: what its agents have agreed on so far, as commits that are ours alone.
 //!
-//! A line is a bare git directory below the state directory that borrows the objects of the user's
+//! It is a bare git directory below the state directory that borrows the objects of the user's
 //! repository. Agents work in checkouts of its commit; what they produce is kept under references of
 //! its own and merged into it one after the other. Nothing in the user's repository names any of it
-//! before a delivery, and nothing that was ever produced goes away before the line is archived.
+//! before a delivery, and nothing that was ever committed goes away before the branch is archived.
 
-mod keep;
-mod land;
+mod advance;
+mod archive;
+mod commit;
 mod merge;
-mod produce;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,10 +17,10 @@ use std::str::FromStr;
 use lula_protocol::{Digest, RunId};
 use serde::{Deserialize, Serialize};
 
-pub use keep::{quarantine, quarantined, space};
-pub use land::{BranchAdvance, ExtractedTree};
+pub use advance::{BranchAdvance, ExtractedTree};
+pub use archive::{quarantine, quarantined, space};
+pub use commit::{AgentCommit, StepName};
 pub use merge::{Merge, MergeConflict, MergeConflictHunk};
-pub use produce::{AgentCommit, AgentTaskName};
 
 use crate::checkout::deliver::resolve;
 use crate::checkout::{CheckoutError, CheckoutResult, feed, io_failed, succeeded, take};
@@ -33,17 +33,17 @@ const BUNDLE: &str = "archive.bundle";
 /// Prefix of one that is being made.
 const DRAFT: &str = ".new-";
 
-/// The name of a line: its run, and a digest of its repository's path.
+/// The name of an integration branch: its run, and a digest of its repository's path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IntegrationBranchName(String);
 
-/// A text that is no name of a line.
+/// A text that is no name of an integration branch.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no line")]
+#[error("{0:?} is no integration branch")]
 pub struct InvalidIntegrationBranchName(String);
 
 impl IntegrationBranchName {
-    /// The line of a run in a repository.
+    /// The integration branch of a run in a repository.
     pub fn of(run: &RunId, repository: &Path) -> Self {
         use std::os::unix::ffi::OsStrExt;
         let digest = Digest::of_bytes(repository.as_os_str().as_bytes()).to_string();
@@ -86,7 +86,7 @@ struct Record {
     base: String,
 }
 
-/// The line of a run in one repository.
+/// The integration branch of a run in one repository.
 #[derive(Debug, Clone)]
 pub struct IntegrationBranch {
     name: IntegrationBranchName,
@@ -95,7 +95,7 @@ pub struct IntegrationBranch {
     git: GitProgram,
 }
 
-/// Held by the runner that merges into a line: one after the other, whichever process it is.
+/// Held by the runner that merges into an integration branch: one after the other, whichever process it is.
 #[derive(Debug)]
 pub struct MergeLock(#[expect(dead_code, reason = "held, not used")] std::fs::File);
 
@@ -113,7 +113,7 @@ pub(crate) fn named(commit: &str) -> CheckoutResult<&str> {
 }
 
 impl IntegrationBranch {
-    /// Where lines lie in a state directory.
+    /// Where integration branches lie in a state directory.
     pub fn home(state: &Path) -> PathBuf {
         state.join("lines")
     }
@@ -135,7 +135,7 @@ impl IntegrationBranch {
         };
         let record: Record = serde_json::from_slice(&bytes).map_err(|error| damaged(&error))?;
         if IntegrationBranchName::of(&record.run, &record.repository) != *name {
-            return Err(damaged(&"it is that of another line"));
+            return Err(damaged(&"it is that of another integration branch"));
         }
         Ok(Some(Self {
             name: name.clone(),
@@ -145,7 +145,7 @@ impl IntegrationBranch {
         }))
     }
 
-    /// Every line, by name. What cannot be read is left out.
+    /// Every integration branch, by name. What cannot be read is left out.
     pub fn list(state: &Path, git: &GitProgram) -> Vec<Self> {
         let entries = std::fs::read_dir(Self::home(state));
         let names = entries.into_iter().flatten().flatten();
@@ -157,7 +157,7 @@ impl IntegrationBranch {
         names.iter().filter_map(found).collect()
     }
 
-    /// Begins the line of a run at a commit, that of `HEAD` where none is named, or finds it again.
+    /// Begins the integration branch of a run at a commit, that of `HEAD` where none is named, or finds it again.
     pub fn begin(
         state: &Path,
         run: &RunId,
@@ -205,7 +205,11 @@ impl IntegrationBranch {
             Err(_) if place.exists() => {}
             Err(error) => return Err(io_failed(&place)(error)),
         }
-        let gone = || CheckoutError::Refused(format!("the line {name} is gone: begin it again"));
+        let gone = || {
+            CheckoutError::Refused(format!(
+                "the integration branch {name} is gone: begin it again"
+            ))
+        };
         Self::find(state, &name, git)?.ok_or_else(gone)
     }
 
@@ -254,7 +258,7 @@ impl IntegrationBranch {
         &self.name
     }
 
-    /// The run that the line belongs to.
+    /// The run that the branch belongs to.
     pub const fn run(&self) -> &RunId {
         &self.record.run
     }
@@ -279,7 +283,8 @@ impl IntegrationBranch {
 
     /// The commit it is at.
     pub fn commit(&self) -> CheckoutResult<String> {
-        let gone = || CheckoutError::Refused(format!("the line {} was archived", self.name));
+        let gone =
+            || CheckoutError::Refused(format!("the integration branch {} was archived", self.name));
         if self.is_archived() {
             return Err(gone());
         }

@@ -19,7 +19,7 @@ struct World {
     git: GitProgram,
     repository: ScratchRepository,
     state: tempfile::TempDir,
-    line: IntegrationBranch,
+    branch: IntegrationBranch,
     next: u8,
 }
 
@@ -44,7 +44,7 @@ fn run() -> RunId {
     RunId::from_parts(1, [7; 10])
 }
 
-fn task(text: &str) -> AgentTaskName {
+fn step(text: &str) -> StepName {
     text.parse().unwrap()
 }
 
@@ -86,13 +86,13 @@ impl World {
         let git = GitProgram::find("", None).unwrap();
         let repository = ScratchRepository::new(&git, files).unwrap();
         let state = tempfile::tempdir().unwrap();
-        let line =
+        let branch =
             IntegrationBranch::begin(state.path(), &run(), repository.path(), None, &git).unwrap();
         Self {
             git,
             repository,
             state,
-            line,
+            branch,
             next: 0,
         }
     }
@@ -105,7 +105,7 @@ impl World {
         self.next += 1;
         let id = WorkspaceId::from_parts(2, [self.next; 10]);
         let state = self.state.path();
-        let checkout = Checkout::make_over(state, &id, &self.line, with, &self.git).unwrap();
+        let checkout = Checkout::make_over(state, &id, &self.branch, with, &self.git).unwrap();
         let store = WorkspaceStore::at(state, 1 << 30);
         let mut workspace = store
             .create_as(id, &checkout.tree(), LayerPreference::Overlay, "")
@@ -117,28 +117,32 @@ impl World {
         }
     }
 
-    fn keep(&self, name: &str, agent: &Agent) -> String {
+    fn commit(&self, name: &str, agent: &Agent) -> String {
         let taken = agent.taken();
-        let kept = self
-            .line
-            .keep(&task(name), &agent.checkout, &taken, &order(name), false);
+        let kept =
+            self.branch
+                .commit_change(&step(name), &agent.checkout, &taken, &order(name), false);
         kept.unwrap()
     }
 
-    fn land(&self, commit: &str) -> Option<String> {
-        let merge = self.line.merge(commit).unwrap();
+    fn merge(&self, commit: &str) -> Option<String> {
+        let merge = self.branch.merge(commit).unwrap();
         if !merge.conflicts.is_empty() {
             return None;
         }
-        match self.line.land(&merge, &order("merge"), b"note").unwrap() {
-            BranchAdvance::Landed(commit) => Some(commit),
+        match self
+            .branch
+            .advance(&merge, &order("merge"), b"note")
+            .unwrap()
+        {
+            BranchAdvance::Merged(commit) => Some(commit),
             BranchAdvance::Moved => panic!("nobody else is here"),
         }
     }
 
     fn file(&self, commit: &str, path: &str) -> Option<String> {
         let name = format!("{commit}:{path}");
-        self.git.run(&self.line.private(), &["show", &name]).ok()
+        self.git.run(&self.branch.private(), &["show", &name]).ok()
     }
 }
 
@@ -153,21 +157,21 @@ fn changes_of_two_agents_come_together_and_nothing_reaches_the_repository() {
     second.write("a.txt", Some(&TEXT.replace("seven", "SEVEN")));
     second.write("b.txt", None);
     second.write("dir/new.txt", Some("new\n"));
-    let one = world.keep("one", &first);
+    let one = world.commit("one", &first);
     assert_eq!(
         one,
-        world.keep("one", &first),
+        world.commit("one", &first),
         "the same words, the same commit"
     );
-    let two = world.keep("two", &second);
-    let landed = world.land(&one).unwrap();
-    let last = world.land(&two).unwrap();
-    assert_eq!(world.line.commit().unwrap(), last);
-    assert!(world.line.contains(&one).unwrap() && world.line.contains(&two).unwrap());
-    assert_eq!(world.line.landed(&one).unwrap(), Some(landed));
-    assert_eq!(world.line.landed(&two).unwrap(), Some(last.clone()));
+    let two = world.commit("two", &second);
+    let merged = world.merge(&one).unwrap();
+    let last = world.merge(&two).unwrap();
+    assert_eq!(world.branch.commit().unwrap(), last);
+    assert!(world.branch.contains(&one).unwrap() && world.branch.contains(&two).unwrap());
+    assert_eq!(world.branch.merged_by(&one).unwrap(), Some(merged));
+    assert_eq!(world.branch.merged_by(&two).unwrap(), Some(last.clone()));
     assert_eq!(
-        world.line.note(&two).unwrap().as_deref(),
+        world.branch.note(&two).unwrap().as_deref(),
         Some(&b"note"[..])
     );
     let merged = TEXT.replace("one", "ONE").replace("seven", "SEVEN");
@@ -175,12 +179,12 @@ fn changes_of_two_agents_come_together_and_nothing_reaches_the_repository() {
     assert_eq!(world.file(&last, "b.txt"), None);
     assert_eq!(world.file(&last, "dir/new.txt").as_deref(), Some("new\n"));
     assert_eq!(bytes(world.repository.path()), before);
-    let laid = world.line.lay_out(&last).unwrap();
+    let extracted = world.branch.extract(&last).unwrap();
     assert_eq!(
-        std::fs::read_to_string(laid.path().join("dir/new.txt")).unwrap(),
+        std::fs::read_to_string(extracted.path().join("dir/new.txt")).unwrap(),
         "new\n"
     );
-    assert!(!laid.path().join("b.txt").exists());
+    assert!(!extracted.path().join("b.txt").exists());
 }
 
 #[test]
@@ -189,9 +193,9 @@ fn a_conflict_changes_nothing_and_its_resolution_keeps_both() {
     let (mut first, mut second) = (world.agent(), world.agent());
     first.write("a.txt", Some(&TEXT.replace("four", "FOUR")));
     second.write("a.txt", Some(&TEXT.replace("four", "quatre")));
-    let (one, two) = (world.keep("one", &first), world.keep("two", &second));
-    let line = world.land(&one).unwrap();
-    let merge = world.line.merge(&two).unwrap();
+    let (one, two) = (world.commit("one", &first), world.commit("two", &second));
+    let merged = world.merge(&one).unwrap();
+    let merge = world.branch.merge(&two).unwrap();
     let [conflict] = &merge.conflicts[..] else {
         panic!("{merge:?}");
     };
@@ -201,47 +205,47 @@ fn a_conflict_changes_nothing_and_its_resolution_keeps_both() {
     for part in ["FOUR", "|||||||", "four", "quatre"] {
         assert!(conflict.hunks[0].text.contains(part), "{conflict:?}");
     }
-    let (ours, theirs) = world.line.sides(&merge).unwrap();
+    let (ours, theirs) = world.branch.sides(&merge).unwrap();
     assert!(
         ours.contains("+FOUR") && theirs.contains("+quatre"),
         "{ours}{theirs}"
     );
-    assert!(world.line.land(&merge, &order("m"), b"").is_err());
-    assert_eq!(world.line.commit().unwrap(), line);
+    assert!(world.branch.advance(&merge, &order("m"), b"").is_err());
+    assert_eq!(world.branch.commit().unwrap(), merged);
 
     let mut mender = world.agent_with(Some(&two));
     let begun = mender.taken();
     let marked = begun.files[0].after.clone().unwrap();
     assert!(String::from_utf8(marked).unwrap().contains("<<<<<<<"));
     mender.write("a.txt", Some(&TEXT.replace("four", "FOUR quatre")));
-    let resolved = world.keep("two", &mender);
-    let last = world.land(&resolved).unwrap();
+    let resolved = world.commit("two", &mender);
+    let last = world.merge(&resolved).unwrap();
     assert!(
-        world.line.contains(&two).unwrap(),
+        world.branch.contains(&two).unwrap(),
         "the resolved one is an ancestor"
     );
     assert_eq!(
         world.file(&last, "a.txt"),
         Some(TEXT.replace("four", "FOUR quatre"))
     );
-    let produced = world.line.produced().unwrap();
-    assert_eq!(produced.len(), 3, "every commit is kept: {produced:?}");
+    let commits = world.branch.agent_commits().unwrap();
+    assert_eq!(commits.len(), 3, "every commit is kept: {commits:?}");
 }
 
 #[test]
-fn a_line_that_moved_is_not_moved_from_where_it_was() {
+fn a_branch_that_moved_is_not_moved_from_where_it_was() {
     let mut world = World::new(&[("a.txt", TEXT)]);
     let (mut first, mut second) = (world.agent(), world.agent());
     first.write("x.txt", Some("x\n"));
     second.write("y.txt", Some("y\n"));
-    let (one, two) = (world.keep("one", &first), world.keep("two", &second));
-    let stale = world.line.merge(&two).unwrap();
-    let line = world.land(&one).unwrap();
+    let (one, two) = (world.commit("one", &first), world.commit("two", &second));
+    let stale = world.branch.merge(&two).unwrap();
+    let merged = world.merge(&one).unwrap();
     assert_eq!(
-        world.line.land(&stale, &order("m"), b"").unwrap(),
+        world.branch.advance(&stale, &order("m"), b"").unwrap(),
         BranchAdvance::Moved
     );
-    assert_eq!(world.line.commit().unwrap(), line);
+    assert_eq!(world.branch.commit().unwrap(), merged);
 }
 
 #[test]
@@ -250,14 +254,14 @@ fn what_left_its_scope_is_kept_and_is_no_candidate() {
     let mut agent = world.agent();
     agent.write("x.txt", Some("x\n"));
     let taken = agent.taken();
-    let line = &world.line;
-    let kept = line.keep(&task("t"), &agent.checkout, &taken, &order("t"), true);
+    let branch = &world.branch;
+    let kept = branch.commit_change(&step("t"), &agent.checkout, &taken, &order("t"), true);
     let kept = kept.unwrap();
-    assert!(line.candidate(&task("t"), &kept).is_err());
-    assert!(line.was_produced(&kept).unwrap());
+    assert!(branch.candidate(&step("t"), &kept).is_err());
+    assert!(branch.has_agent_commit(&kept).unwrap());
     let other = "0".repeat(40);
-    assert!(line.candidate(&task("t"), &other).is_err());
-    assert!("a/b".parse::<AgentTaskName>().is_err() && "".parse::<AgentTaskName>().is_err());
+    assert!(branch.candidate(&step("t"), &other).is_err());
+    assert!("a/b".parse::<StepName>().is_err() && "".parse::<StepName>().is_err());
 }
 
 #[test]
@@ -268,9 +272,9 @@ fn a_file_can_take_the_place_of_a_directory_and_the_other_way_round() {
     agent.write("d", Some("now a file\n"));
     agent.write("f", None);
     agent.write("f/y.txt", Some("y\n"));
-    let commit = world.keep("t", &agent);
-    let last = world.land(&commit).unwrap();
-    let pieces = world.line.pieces(world.line.base(), &last).unwrap();
+    let commit = world.commit("t", &agent);
+    let last = world.merge(&commit).unwrap();
+    let pieces = world.branch.pieces(world.branch.base(), &last).unwrap();
     // Laid over the first commit, as for a delivery, it is the same again.
     let state = world.state.path();
     let id = WorkspaceId::from_parts(3, [1; 10]);
@@ -282,7 +286,7 @@ fn a_file_can_take_the_place_of_a_directory_and_the_other_way_round() {
     whole.lay(&pieces).unwrap();
     let taken = checkout.take(&whole).unwrap();
     let tree = world
-        .line
+        .branch
         .text(&["rev-parse", &format!("{last}^{{tree}}")])
         .unwrap();
     assert_eq!(taken.tree(), tree);
@@ -293,11 +297,11 @@ fn an_archive_holds_everything_and_gives_the_space_back() {
     let mut world = World::new(&[("a.txt", TEXT)]);
     let mut agent = world.agent();
     agent.write("x.txt", Some("x\n"));
-    let commit = world.keep("t", &agent);
-    world.line.archive().unwrap();
-    world.line.archive().unwrap();
-    assert!(world.line.is_archived() && world.line.commit().is_err());
-    let bundle = world.line.directory().join(BUNDLE);
+    let commit = world.commit("t", &agent);
+    world.branch.archive().unwrap();
+    world.branch.archive().unwrap();
+    assert!(world.branch.is_archived() && world.branch.commit().is_err());
+    let bundle = world.branch.directory().join(BUNDLE);
     let clone = tempfile::tempdir().unwrap();
     let git = |arguments: &[&str]| {
         // Our own git reaches nothing outside; a person's does.
@@ -322,7 +326,7 @@ fn an_archive_holds_everything_and_gives_the_space_back() {
         "refs/lula/*:refs/lula/*",
     ]);
     assert_eq!(git(&["show", &format!("{commit}:x.txt")]), "x\n");
-    // Where space is short archived lines go, and only they.
+    // Where space is short archived branches go, and only they.
     space(world.state.path(), &world.git, 0).unwrap();
     assert!(IntegrationBranch::list(world.state.path(), &world.git).is_empty());
     assert!(!agent.checkout.is_cleared());
@@ -341,8 +345,8 @@ fn what_belongs_to_nothing_is_set_aside_and_never_removed() {
     stray("lines/strange");
     stray("checkouts/mine");
     assert_eq!(quarantine(state, &world.git).unwrap().len(), 2);
-    // A line that lost its record, and with it the checkouts over it.
-    std::fs::remove_file(world.line.directory().join(RECORD)).unwrap();
+    // A branch that lost its record, and with it the checkouts over it.
+    std::fs::remove_file(world.branch.directory().join(RECORD)).unwrap();
     let moved = quarantine(state, &world.git).unwrap();
     assert_eq!(moved.len(), 2, "{moved:?}");
     assert!(
@@ -499,10 +503,10 @@ fn act(
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases()))]
 
-    /// Whatever agents do and in whichever order it is merged: each change is in the line, all of
+    /// Whatever agents do and in whichever order it is merged: each change is in the branch, all of
     /// it, or in a conflict that changed nothing; and the repository is byte by byte what it was.
     #[test]
-    fn nothing_that_was_produced_is_lost(
+    fn nothing_that_has_agent_commit_is_lost(
         agents in prop::collection::vec((edits(), 0..3_u8), 2..6),
     ) {
         let text = "1\n2\n3\n4\n5\n6\n7\n8\n";
@@ -513,37 +517,37 @@ proptest! {
         for (number, (edits, pause)) in agents.iter().enumerate() {
             let mut agent = world.agent();
             let (written, gone) = act(&mut agent, number, edits);
-            let commit = world.keep(&format!("t{number}"), &agent);
+            let commit = world.commit(&format!("t{number}"), &agent);
             all.push(commit.clone());
             waiting.push((number, commit, written, gone));
             // Some are merged before the next one begins, others pile up.
             while waiting.len() > usize::from(*pause) {
                 let (number, commit, written, gone) = waiting.remove(0);
-                let was = world.line.commit().unwrap();
-                let Some(landed) = world.land(&commit) else {
-                    prop_assert_eq!(world.line.commit().unwrap(), was);
-                    prop_assert!(!world.line.contains(&commit).unwrap());
+                let was = world.branch.commit().unwrap();
+                let Some(merged) = world.merge(&commit) else {
+                    prop_assert_eq!(world.branch.commit().unwrap(), was);
+                    prop_assert!(!world.branch.contains(&commit).unwrap());
                     continue;
                 };
-                prop_assert!(world.line.contains(&commit).unwrap());
-                prop_assert!(world.line.contains(&was).unwrap());
+                prop_assert!(world.branch.contains(&commit).unwrap());
+                prop_assert!(world.branch.contains(&was).unwrap());
                 // A caller that asks after a crash finds the same.
-                prop_assert_eq!(world.line.landed(&commit).unwrap(), Some(landed.clone()));
+                prop_assert_eq!(world.branch.merged_by(&commit).unwrap(), Some(merged.clone()));
                 let mine = format!("by {number}, ");
                 for (path, text) in written {
-                    let found = world.file(&landed, &path).unwrap_or_default();
+                    let found = world.file(&merged, &path).unwrap_or_default();
                     for line in text.lines().filter(|line| line.starts_with(&mine)) {
                         prop_assert!(found.lines().any(|one| one == line), "{} lost {}", path, line);
                     }
                 }
                 for path in gone {
-                    prop_assert_eq!(world.file(&landed, &path), None);
+                    prop_assert_eq!(world.file(&merged, &path), None);
                 }
             }
         }
         let kept: BTreeSet<String> = world
-            .line
-            .produced()
+            .branch
+            .agent_commits()
             .unwrap()
             .into_iter()
             .map(|one| one.commit)

@@ -77,7 +77,7 @@ pub(crate) fn run(
         CliCommand::Redo(flags) => review::redo(&flags, session),
         CliCommand::Workspaces(flags) => match &flags.archive {
             Some(run) => review::archive(run, session),
-            None if flags.lines => review::lines(session),
+            None if flags.branches => review::branches(session),
             None => review::list(session),
         },
         CliCommand::Runner(flags) => runner::run(&flags, session),
@@ -100,7 +100,7 @@ pub(crate) fn run(
 }
 
 /// The run that a word means, by its name or by what it asks; nothing where the word means a
-/// workspace, a path or a question of the hands.
+/// workspace, a path or a question of the runner.
 fn run_named(word: Option<&String>, session: &CliSession) -> Result<Option<RunId>, CommandFailure> {
     match word {
         Some(word) if word != "last" && review::store(session)?.find(word).is_ok() => Ok(None),
@@ -109,7 +109,7 @@ fn run_named(word: Option<&String>, session: &CliSession) -> Result<Option<RunId
     }
 }
 
-/// Answers a question of the hands, or the one a run waits with.
+/// Answers a question of the runner, or the one a run waits with.
 fn answer(
     flags: &AnswerFlags,
     decision: ApprovalDecision,

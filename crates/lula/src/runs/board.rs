@@ -36,7 +36,7 @@ pub(crate) fn board(
         .collect();
     let left: Vec<&&PlanStepEntry> = entries
         .iter()
-        .filter(|entry| !shown.iter().any(|other| other.job.id == entry.job.id))
+        .filter(|entry| !shown.iter().any(|other| other.step.id == entry.step.id))
         .collect();
     if !left.is_empty() {
         lines.push(paint(DIM, plain(&counted(&left), room.width)));
@@ -50,7 +50,9 @@ fn chosen<'a>(entries: &[&'a PlanStepEntry], lines: usize) -> Vec<&'a PlanStepEn
         return entries.to_vec();
     }
     let rank = |entry: &PlanStepEntry| match entry.status {
-        StepStatus::Leased { .. } | StepStatus::Produced { .. } | StepStatus::Conflict { .. } => 0,
+        StepStatus::Leased { .. }
+        | StepStatus::AwaitingMerge { .. }
+        | StepStatus::Conflict { .. } => 0,
         StepStatus::Failed { .. } => 1,
         StepStatus::Pending => 2,
         _ => 3,
@@ -63,7 +65,7 @@ fn chosen<'a>(entries: &[&'a PlanStepEntry], lines: usize) -> Vec<&'a PlanStepEn
     places.into_iter().map(|at| entries[at]).collect()
 }
 
-/// `and 12 more: 8 integrated, 4 pending`
+/// `and 12 more: 8 merged, 4 pending`
 fn counted(left: &[&&PlanStepEntry]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for entry in left {
@@ -77,7 +79,7 @@ fn counted(left: &[&&PlanStepEntry]) -> String {
 }
 
 fn name(entry: &PlanStepEntry) -> String {
-    plain(entry.job.id.as_str(), NAME)
+    plain(entry.step.id.as_str(), NAME)
 }
 
 fn row(
@@ -91,13 +93,13 @@ fn row(
     let gap = " ".repeat(names.saturating_sub(name.width()));
     let (mut used, mut role) = (2 + names + 2, String::new());
     if width >= ROOMY {
-        role = format!("{:<ROLE$}  ", plain(&entry.job.role, ROLE));
+        role = format!("{:<ROLE$}  ", plain(&entry.step.role, ROLE));
         used += ROLE + 2;
     }
     let text = plain(&state(dag, entry, doing), width.saturating_sub(used));
     let (name, text) = match &entry.status {
-        StepStatus::Leased { .. } | StepStatus::Produced { .. } => (paint(STRONG, name), text),
-        StepStatus::Integrated { .. } => (name, paint(GOOD, text)),
+        StepStatus::Leased { .. } | StepStatus::AwaitingMerge { .. } => (paint(STRONG, name), text),
+        StepStatus::Merged { .. } => (name, paint(GOOD, text)),
         StepStatus::Failed { .. } => (name, paint(BAD, text)),
         StepStatus::Conflict { .. } => (name, paint(WARN, text)),
         _ => (paint(DIM, name), paint(DIM, text)),
@@ -114,14 +116,14 @@ fn state(dag: &PlanGraph, entry: &PlanStepEntry, doing: &BTreeMap<String, String
     match &entry.status {
         StepStatus::Pending => {
             let open = |id: &&StepId| {
-                let status = dag.jobs.get(*id).map(|entry| &entry.status);
+                let status = dag.steps.get(*id).map(|entry| &entry.status);
                 !matches!(
                     status,
-                    Some(StepStatus::Integrated { .. } | StepStatus::Superseded)
+                    Some(StepStatus::Merged { .. } | StepStatus::Superseded)
                 )
             };
             let needs: Vec<&str> = entry
-                .job
+                .step
                 .deps
                 .iter()
                 .filter(open)
@@ -135,7 +137,7 @@ fn state(dag: &PlanGraph, entry: &PlanStepEntry, doing: &BTreeMap<String, String
         }
         StepStatus::Leased { .. } => {
             let doing = doing
-                .get(entry.job.id.as_str())
+                .get(entry.step.id.as_str())
                 .map_or("begins", String::as_str);
             if entry.attempts > 1 {
                 format!("again: {doing}")
@@ -143,8 +145,8 @@ fn state(dag: &PlanGraph, entry: &PlanStepEntry, doing: &BTreeMap<String, String
                 doing.to_owned()
             }
         }
-        StepStatus::Produced { .. } => "done, and on its way into the whole".to_owned(),
-        StepStatus::Integrated { .. } => "integrated".to_owned(),
+        StepStatus::AwaitingMerge { .. } => "done, and on its way into the whole".to_owned(),
+        StepStatus::Merged { .. } => "merged".to_owned(),
         StepStatus::Conflict { said } => {
             let said = said.lines().next().unwrap_or_default();
             format!("does not fit: {said}")
@@ -167,8 +169,8 @@ mod tests {
         StepId::new(name).unwrap()
     }
 
-    fn dag(jobs: &[(&str, &str, &[&str])]) -> PlanGraph {
-        let jobs = jobs.iter().map(|(name, role, needs)| PlanStep {
+    fn dag(steps: &[(&str, &str, &[&str])]) -> PlanGraph {
+        let steps = steps.iter().map(|(name, role, needs)| PlanStep {
             id: id(name),
             repo: 0,
             goal: "x".to_owned(),
@@ -183,23 +185,22 @@ mod tests {
             roles: &["coder", "reviewer", "tester"],
             left: BudgetAmounts::none(),
         };
-        PlanGraph::new(jobs.collect(), StepFailurePolicy::Isolated, &bounds).unwrap()
+        PlanGraph::new(steps.collect(), StepFailurePolicy::Isolated, &bounds).unwrap()
     }
 
     fn begin(dag: &mut PlanGraph, name: &str) {
         let run = RunId::from_parts(1, [1; 10]);
-        dag.step(&StepTransition::Leased { id: id(name), run })
+        dag.advance(&StepTransition::Leased { id: id(name), run })
             .unwrap();
     }
 
     fn finish(dag: &mut PlanGraph, name: &str) {
         begin(dag, name);
         let id = id(name);
-        dag.step(&StepTransition::Produced { id: id.clone() })
+        dag.advance(&StepTransition::AwaitingMerge { id: id.clone() })
             .unwrap();
         let commit = Some("c".to_owned());
-        dag.step(&StepTransition::Integrated { id, commit })
-            .unwrap();
+        dag.advance(&StepTransition::Merged { id, commit }).unwrap();
     }
 
     fn shown(dag: &PlanGraph, width: usize, lines: usize) -> String {
@@ -233,10 +234,10 @@ mod tests {
         for name in ["lexer", "parser", "docs", "wrong", "parser-tests"] {
             begin(&mut dag, name);
         }
-        dag.step(&StepTransition::Produced { id: id("docs") })
+        dag.advance(&StepTransition::AwaitingMerge { id: id("docs") })
             .unwrap();
         let said = "both sides changed docs/index.md\nand more".to_owned();
-        dag.step(&StepTransition::Conflict {
+        dag.advance(&StepTransition::Conflict {
             id: id("docs"),
             said,
         })
@@ -244,7 +245,7 @@ mod tests {
         let reason = StepFailureReason::NotDone {
             said: "2 tests that passed no longer do".to_owned(),
         };
-        dag.step(&StepTransition::Failed {
+        dag.advance(&StepTransition::Failed {
             id: id("wrong"),
             reason,
         })
@@ -256,7 +257,7 @@ mod tests {
     fn each_task_has_a_line_that_says_who_is_at_it_and_what_they_do() {
         insta::assert_snapshot!(shown(&plan(), 80, 20), @r"
         ◑ docs          coder       does not fit: both sides changed docs/index.md
-        ● grammar       coder       integrated
+        ● grammar       coder       merged
         ◐ lexer         coder       asks anthropic/claude-sonnet-4-5
         ◐ parser        coder       writes src/parser/expressions_and_statements.py, al…
         ◐ parser-tests  tester      begins
@@ -269,7 +270,7 @@ mod tests {
     fn a_narrow_terminal_drops_the_roles() {
         insta::assert_snapshot!(shown(&plan(), 44, 20), @r"
         ◑ docs          does not fit: both sides ch…
-        ● grammar       integrated
+        ● grammar       merged
         ◐ lexer         asks anthropic/claude-sonne…
         ◐ parser        writes src/parser/expressio…
         ◐ parser-tests  begins
@@ -285,7 +286,7 @@ mod tests {
         ◐ lexer         coder       asks anthropic/claude-sonnet-4-5
         ◐ parser        coder       writes src/parser/expressions_and_statements.py, al…
         ◐ parser-tests  tester      begins
-        and 3 more: 1 failed, 1 integrated, 1 pending
+        and 3 more: 1 failed, 1 merged, 1 pending
         ");
     }
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use lula_agents::team::contest::CandidateOutcome;
 use lula_host::story::contest::{ContestView, warmth};
 
 use crate::term::{BAD, DIM, GOOD, STRONG, TextTable, WARN, paint, plain};
@@ -11,11 +12,11 @@ pub(crate) fn table(best_of: &ContestView) -> String {
     let mut table = TextTable::default();
     for one in &best_of.candidates {
         let style = match one.standing {
-            "proven" => GOOD,
-            "failed" => BAD,
-            "unproven" => WARN,
-            "running" => STRONG,
-            _ => DIM,
+            CandidateOutcome::Proven => GOOD,
+            CandidateOutcome::Failed => BAD,
+            CandidateOutcome::Unproven => WARN,
+            CandidateOutcome::Running => STRONG,
+            CandidateOutcome::Dismissed => DIM,
         };
         let mark = if one.chosen {
             paint(GOOD, "●")
@@ -31,7 +32,7 @@ pub(crate) fn table(best_of: &ContestView) -> String {
         table.row([
             mark,
             one.name.to_string(),
-            paint(style, one.standing),
+            paint(style, one.standing.word()),
             plain(&one.model, 40),
             warmth(one.temperature_percent),
             size,

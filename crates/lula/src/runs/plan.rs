@@ -10,29 +10,29 @@ pub(crate) fn table(dag: &PlanGraph) -> String {
     for entry in dag.in_order() {
         table.row([
             mark(&entry.status),
-            entry.job.id.to_string(),
+            entry.step.id.to_string(),
             state(&entry.status),
-            entry.job.role.clone(),
-            plain(&entry.job.scope.patterns().join(" "), 40),
+            entry.step.role.clone(),
+            plain(&entry.step.scope.patterns().join(" "), 40),
             needs(entry),
-            plain(&entry.job.goal, 60),
+            plain(&entry.step.goal, 60),
         ]);
     }
     table.render(0).trim_end().to_owned()
 }
 
 fn needs(entry: &PlanStepEntry) -> String {
-    if entry.job.deps.is_empty() {
+    if entry.step.deps.is_empty() {
         return String::new();
     }
-    let names: Vec<&str> = entry.job.deps.iter().map(StepId::as_str).collect();
+    let names: Vec<&str> = entry.step.deps.iter().map(StepId::as_str).collect();
     paint(DIM, format!("after {}", names.join(", ")))
 }
 
 pub(super) fn mark(status: &StepStatus) -> String {
     match status {
-        StepStatus::Integrated { .. } => paint(GOOD, "●"),
-        StepStatus::Leased { .. } | StepStatus::Produced { .. } => paint(STRONG, "◐"),
+        StepStatus::Merged { .. } => paint(GOOD, "●"),
+        StepStatus::Leased { .. } | StepStatus::AwaitingMerge { .. } => paint(STRONG, "◐"),
         StepStatus::Conflict { .. } => paint(WARN, "◑"),
         StepStatus::Failed { .. } => paint(BAD, "✗"),
         _ => paint(DIM, "○"),
@@ -41,10 +41,10 @@ pub(super) fn mark(status: &StepStatus) -> String {
 
 fn state(status: &StepStatus) -> String {
     let style = match status {
-        StepStatus::Integrated { .. } => GOOD,
+        StepStatus::Merged { .. } => GOOD,
         StepStatus::Failed { .. } => BAD,
         StepStatus::Conflict { .. } => WARN,
-        StepStatus::Leased { .. } | StepStatus::Produced { .. } => STRONG,
+        StepStatus::Leased { .. } | StepStatus::AwaitingMerge { .. } => STRONG,
         _ => DIM,
     };
     paint(style, status.name())

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use lula_agents::plan::PlanGraph;
 use lula_host::story::facts::{TestTally, spend};
-use lula_host::story::{StoryEvent, StoryEventKind, StoryTeller};
+use lula_host::story::{LiveRelevance, StoryEvent, StoryEventKind, StoryTeller};
 use lula_protocol::BudgetAmounts;
 
 use super::board::board;
@@ -100,7 +100,7 @@ impl LiveRunView {
             scene.from = scene.from.max(moment.seq + 1);
         });
         // What the plan below shows need not be told beside it.
-        let on_board = self.live.is_drawn() && moment.node == "scheduler" && moment.good.is_none();
+        let on_board = self.live.is_drawn() && moment.relevance == LiveRelevance::ShownInPlan;
         if let Some(line) = line(moment).filter(|_| new && !on_board) {
             self.live.tell(&line);
         }
@@ -131,8 +131,7 @@ fn line(moment: &StoryEvent) -> Option<String> {
         // The end is told by the command itself.
         (StoryEventKind::Aside | StoryEventKind::Act | StoryEventKind::End, _) => return None,
     };
-    // What the operator knows, and what they need not know.
-    if moment.event == "run_started" || (moment.name == "policy_gate" && moment.text == "allow") {
+    if moment.relevance == LiveRelevance::Known {
         return None;
     }
     let name = format!("{:<NODE$}", moment.name);

@@ -4,7 +4,7 @@ use lula_graph::{NodeContext, NodeExit, NodeVisitFuture};
 
 use super::asking::{conversation, told_names};
 use super::left;
-use super::written::{jobs, names, outline};
+use super::written::{names, outline, steps};
 use crate::coder::asked;
 use crate::graph::{CodingGraph, NodeDeparture, RunNodeExit};
 use crate::model_choice::{ModelRole as Part, VisitModelUsage, choose};
@@ -30,7 +30,7 @@ pub(super) async fn visit(
         SharedPlanMove::Move(_) | SharedPlanMove::Tell => None,
     };
     let evidence = match &failed {
-        Some(id) => joint.dag.jobs.get(id).map(|entry| match &entry.status {
+        Some(id) => joint.dag.steps.get(id).map(|entry| match &entry.status {
             StepStatus::Failed { reason } => format!("The task {id} failed: {reason}"),
             _ => String::new(),
         }),
@@ -43,7 +43,7 @@ pub(super) async fn visit(
     };
     let evidence = evidence.unwrap_or_default();
     let considered = |left: NodeDeparture| match &failed {
-        Some(id) => left.with(RunStateEvent::Considered { job: id.clone() }),
+        Some(id) => left.with(RunStateEvent::Considered { step: id.clone() }),
         None => left,
     };
     // Where nothing is proposed the plan goes on as it is; a whole that is wrong stays wrong.
@@ -68,13 +68,13 @@ pub(super) async fn visit(
         joint.roles.names().join(", ")
     );
     let bounds = PlanBounds {
-        repositories: work.repositories(),
+        repositories: work.repositories.len(),
         roles: &joint.roles.names(),
         left: left(ctx),
     };
     let mut tally = VisitModelUsage::default();
     let mut refused: Vec<RunStateEvent> = Vec::new();
-    let by = chosen.mind.name.clone();
+    let by = chosen.model.name.clone();
     let told = told_names(MENDING, &names);
     let made = conversation(
         &chosen,
@@ -86,8 +86,8 @@ pub(super) async fn visit(
             if answer.tasks.is_empty() {
                 return Ok(None);
             }
-            let ops =
-                jobs(answer.tasks, &joint.roles, &names).and_then(|new| ops(&answer.replaces, new));
+            let ops = steps(answer.tasks, &joint.roles, &names)
+                .and_then(|new| ops(&answer.replaces, new));
             let patched = ops.and_then(|ops| {
                 let patch = PlanPatch {
                     base_version: joint.dag.version,
@@ -108,7 +108,7 @@ pub(super) async fn visit(
     .await?;
     let left = match made {
         Ok(Some((patch, dag))) => NodeExit::by(RunNodeExit::Shared).with(RunStateEvent::Patched {
-            by: chosen.mind.name.clone(),
+            by: chosen.model.name.clone(),
             patch,
             dag,
         }),
@@ -122,7 +122,7 @@ fn ops(replaces: &str, new: Vec<PlanStep>) -> Result<Vec<PlanPatchOperation>, Ve
     if replaces.trim().is_empty() {
         return Ok(new
             .into_iter()
-            .map(|job| PlanPatchOperation::AddTask { job })
+            .map(|step| PlanPatchOperation::AddTask { step })
             .collect());
     }
     let old = StepId::new(replaces.trim()).map_err(|why| vec![why])?;

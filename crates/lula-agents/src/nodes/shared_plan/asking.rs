@@ -64,13 +64,13 @@ pub(super) async fn conversation<T>(
             required.push(json!("repository"));
         }
     }
-    let mind = chosen.mind;
+    let model = chosen.model;
     let output = OutputShape::Json {
         name: "plan".to_owned(),
         schema,
     };
     let messages = vec![ModelMessage::system(rules), ModelMessage::user(words)];
-    let request = ModelRequest::new(&mind.model, messages, mind.max_tokens).with_output(output);
+    let request = ModelRequest::new(&model.model, messages, model.max_tokens).with_output(output);
     let mut talk = match CoderConversation::begin(chosen, request, tally) {
         Ok(talk) => talk,
         Err(why) => return Ok(Err((AttemptFailureClass::BadPlan, why))),
@@ -102,6 +102,6 @@ pub(super) async fn conversation<T>(
             }
         }
     }
-    let why = format!("{} made no plan that can be used: {last}", mind.name);
+    let why = format!("{} made no plan that can be used: {last}", model.name);
     Ok(Err((AttemptFailureClass::BadPlan, why)))
 }

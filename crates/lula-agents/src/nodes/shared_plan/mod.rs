@@ -11,7 +11,7 @@ use std::fmt::Write;
 use lula_graph::{NodeContext, NodeExit, NodeVisitFuture, VisitStop};
 use lula_protocol::{BudgetAmounts, BudgetDimension};
 
-use super::{context, sites, tried, workspace};
+use super::{context, repositories, tried, workspace};
 use crate::coder::{asked, prompt};
 use crate::effects::RunEffect;
 use crate::graph::{CodingGraph, NodeDeparture, RunNodeExit};
@@ -19,10 +19,12 @@ use crate::model_choice::{ModelRole as Part, VisitModelUsage, choose};
 use crate::plan::{PlanBounds, PlanGraph, StepFailurePolicy};
 use crate::recovery::AttemptFailure;
 use crate::team::{AgentRoles, TUNED_AT, TeamPolicy};
-use crate::work::{CoderBrief, CodingState, EarlyEnd, RunStateEvent, TestBaseline};
+use crate::work::{
+    CoderBrief, CodingState, EarlyEnd, RepositoryEvent, RunStateEvent, TestBaseline,
+};
 
 use asking::{conversation, told_names};
-use written::{jobs, names};
+use written::{names, steps};
 
 pub(super) use wishes::consider;
 
@@ -65,24 +67,22 @@ async fn plan(
         Ok(seen) => seen,
         Err((end, baseline)) => {
             let left = NodeExit::by(RunNodeExit::Deny);
-            let seen = baseline.map(Box::new).into_iter();
-            let left = seen.fold(left, |left, baseline| {
-                left.with(RunStateEvent::Examined { baseline })
-            });
+            let left = baseline
+                .into_iter()
+                .fold(left, |left, baseline| left.with(context::tested(baseline)));
             return Ok(left.with(RunStateEvent::Ending { end }));
         }
     };
     let seen = {
-        let mut seen = work.clone();
-        seen.baseline = Some(baseline.clone());
+        let mut seen = work.clone().knowing(baseline.clone());
         seen.brief = Some(brief.clone());
         seen
     };
-    let elsewhere = match sites::look(work, ctx).await? {
+    let elsewhere = match repositories::look(work, ctx).await? {
         Ok(seen) => seen,
         Err(end) => return Ok(NodeExit::by(RunNodeExit::Deny).with(RunStateEvent::Ending { end })),
     };
-    let (roles, roles_too) = match all_roles(work, ctx).await? {
+    let (roles, other_roles) = match all_roles(work, ctx).await? {
         Ok(roles) => roles,
         Err(why) => {
             let end = EarlyEnd::Rejected { why };
@@ -90,19 +90,18 @@ async fn plan(
         }
     };
     let known = |left: NodeDeparture| {
-        let baseline = Box::new(baseline.clone());
-        let left = if work.baseline.is_none() {
-            left.with(RunStateEvent::Examined { baseline })
+        let left = if work.baseline_of(0).is_none() {
+            left.with(context::tested(baseline.clone()))
         } else {
             left
         };
         let new = elsewhere.iter().enumerate();
         let new = new.filter(|(index, _)| work.baseline_of(index + 1).is_none());
         let left = new.fold(left, |left, (index, (baseline, _))| {
-            left.with(RunStateEvent::ExaminedToo {
-                site: index + 1,
+            left.with(RunStateEvent::Repository(RepositoryEvent::Tested {
+                repo: index + 1,
                 baseline: Box::new(baseline.clone()),
-            })
+            }))
         });
         left.with(RunStateEvent::Briefed {
             brief: brief.clone(),
@@ -117,7 +116,7 @@ async fn plan(
     let _ = writeln!(words, "Roles: {}\n", roles.names().join(", "));
     words.push_str(&prompt::task(&seen));
     let bounds = PlanBounds {
-        repositories: work.repositories(),
+        repositories: work.repositories.len(),
         roles: &roles.names(),
         left: left(ctx),
     };
@@ -137,17 +136,17 @@ async fn plan(
         &mut tally,
         ctx,
         &mut |answer| {
-            let jobs = jobs(answer.tasks, &roles, &names);
-            let dag = jobs.and_then(|jobs| {
-                if jobs.is_empty() {
+            let steps = steps(answer.tasks, &roles, &names);
+            let dag = steps.and_then(|steps| {
+                if steps.is_empty() {
                     return Err(vec!["there is no task in it".to_owned()]);
                 }
-                PlanGraph::new(jobs, on_failure, &bounds)
+                PlanGraph::new(steps, on_failure, &bounds)
                     .map_err(|refusal| vec![refusal.to_string()])
             });
             dag.inspect_err(|reasons| {
                 refused.push(RunStateEvent::PlanRefused {
-                    by: chosen.mind.name.clone(),
+                    by: chosen.model.name.clone(),
                     reasons: reasons.clone(),
                 });
             })
@@ -159,12 +158,12 @@ async fn plan(
             let shared = RunStateEvent::Shared {
                 dag: dag.clone(),
                 roles,
-                roles_too,
+                other_roles,
             };
-            accepted(&dag, shared, team, work.repositories())
+            accepted(&dag, shared, team, work.repositories.len())
         }
         Err((class, why)) => {
-            let failure = AttemptFailure::new(class, why, &[], &chosen.mind.name);
+            let failure = AttemptFailure::new(class, why, &[], &chosen.model.name);
             NodeExit::by(RunNodeExit::Malformed).with(RunStateEvent::Failed { failure })
         }
     };
@@ -179,17 +178,17 @@ fn accepted(
     team: &TeamPolicy,
     repositories: usize,
 ) -> NodeDeparture {
-    let tasks = dag.jobs.len();
+    let tasks = dag.steps.len();
     if team.plan_only {
         let end = EarlyEnd::Planned { tasks };
         return NodeExit::by(RunNodeExit::Deny)
             .with(shared)
             .with(RunStateEvent::Ending { end });
     }
-    let mut only = dag.jobs.values();
+    let mut only = dag.steps.values();
     if let (Some(entry), None, 1) = (only.next(), only.next(), repositories) {
         // One task needs no agents to share it.
-        let steps = vec![entry.job.goal.clone()];
+        let steps = vec![entry.step.goal.clone()];
         return NodeExit::by(RunNodeExit::Ok).with(RunStateEvent::Planned { steps });
     }
     NodeExit::by(RunNodeExit::Shared).with(shared)
@@ -200,18 +199,18 @@ pub(super) async fn roles(
     work: &CodingState,
     ctx: &mut NodeContext<'_>,
 ) -> Result<Result<AgentRoles, String>, VisitStop> {
-    let deed = RunEffect::Fetch {
+    let effect = RunEffect::Fetch {
         workspace: workspace(work)?,
         path: TUNED_AT.to_owned(),
     };
-    tuned(deed, ctx).await
+    tuned(effect, ctx).await
 }
 
 async fn tuned(
-    deed: RunEffect,
+    effect: RunEffect,
     ctx: &mut NodeContext<'_>,
 ) -> Result<Result<AgentRoles, String>, VisitStop> {
-    let text: Option<String> = tried(ctx.effect(deed.effect()).await)?.unwrap_or_default();
+    let text: Option<String> = tried(ctx.effect(effect.request()).await)?.unwrap_or_default();
     let roles = AgentRoles::built_in();
     Ok(match text {
         Some(text) => roles.tuned(&text),
@@ -228,21 +227,21 @@ async fn all_roles(
         Ok(roles) => roles,
         Err(why) => return Ok(Err(why)),
     };
-    let mut too = Vec::new();
-    for (index, site) in work.sites.iter().enumerate() {
-        let deed = RunEffect::Fetch {
-            workspace: site.place.workspace.clone(),
+    let mut others = Vec::new();
+    for (repo, _, workspace) in repositories::others(work) {
+        let effect = RunEffect::Fetch {
+            workspace,
             path: TUNED_AT.to_owned(),
         };
-        match tuned(sites::there(index + 1, deed), ctx).await? {
-            Ok(roles) => too.push(roles),
+        match tuned(repositories::in_repository(repo, effect), ctx).await? {
+            Ok(roles) => others.push(roles),
             Err(why) => {
-                let name = work.repository_name(index + 1);
+                let name = work.repository_name(repo);
                 return Ok(Err(format!("{name}: {why}")));
             }
         }
     }
-    Ok(Ok((first, too)))
+    Ok(Ok((first, others)))
 }
 
 /// What is known of every repository.
@@ -255,7 +254,9 @@ fn projects(seen: &CodingState, elsewhere: &[(TestBaseline, CoderBrief)]) -> Str
     for (index, (_, brief)) in elsewhere.iter().enumerate() {
         let mut other = seen.clone();
         other.brief = Some(brief.clone());
-        other.place = seen.place_of(index + 1).cloned();
+        if let Some(first) = other.repositories.first_mut() {
+            first.place = seen.place_of(index + 1).cloned();
+        }
         let name = seen.repository_name(index + 1);
         let _ = write!(words, "The repository {name}:\n{}", prompt::project(&other));
     }

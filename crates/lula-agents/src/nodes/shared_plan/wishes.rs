@@ -7,7 +7,7 @@ use lula_protocol::BudgetAmounts;
 use serde::Deserialize;
 
 use super::left;
-use super::written::{ProposedStep, jobs, names, outline};
+use super::written::{ProposedStep, names, outline, steps};
 use crate::graph::{NodeDeparture, RunNodeExit};
 use crate::plan::{
     PlanBounds, PlanGraph, PlanPatch, PlanPatchOperation, PlanStep, StepId, StepStatus,
@@ -51,7 +51,7 @@ pub(in crate::nodes) fn consider(
 ) -> NodeDeparture {
     let told = |answer: Reply| RunStateEvent::Wished {
         wish: wish.id.clone(),
-        job: wish.job.clone(),
+        step: wish.step.clone(),
         answer,
     };
     if let Some(answer) = joint.wishes.decided.get(&wish.id) {
@@ -59,7 +59,7 @@ pub(in crate::nodes) fn consider(
     }
     let names = names(work);
     let bounds = PlanBounds {
-        repositories: work.repositories(),
+        repositories: work.repositories.len(),
         roles: &joint.roles.names(),
         left: left(ctx),
     };
@@ -68,7 +68,7 @@ pub(in crate::nodes) fn consider(
             let plan = outline(&dag, &names);
             let text = format!("Accepted. The plan is now:\n{plan}");
             let patched = RunStateEvent::Patched {
-                by: wish.job.to_string(),
+                by: wish.step.to_string(),
                 patch,
                 dag,
             };
@@ -105,7 +105,7 @@ fn wished(
     // What one agent works on is not another agent's to take away.
     let unbegun = |text: &str| {
         let id = id(text)?;
-        match joint.dag.jobs.get(&id).map(|entry| &entry.status) {
+        match joint.dag.steps.get(&id).map(|entry| &entry.status) {
             Some(StepStatus::Pending) | None => Ok(id),
             Some(status) => Err(vec![format!(
                 "{id} has begun ({}), and only whoever leads the plan can take it out",
@@ -114,16 +114,16 @@ fn wished(
         }
     };
     let mut ops = Vec::new();
-    let added = jobs(wanted.add, &joint.roles, names)?;
-    within(joint, &wish.job, &added)?;
+    let added = steps(wanted.add, &joint.roles, names)?;
+    within(joint, &wish.step, &added)?;
     ops.extend(
         added
             .into_iter()
-            .map(|job| PlanPatchOperation::AddTask { job }),
+            .map(|step| PlanPatchOperation::AddTask { step }),
     );
     if let Some(replacing) = wanted.replace {
         let old = unbegun(&replacing.task)?;
-        let new = jobs(replacing.with, &joint.roles, names)?;
+        let new = steps(replacing.with, &joint.roles, names)?;
         within(joint, &old, &new)?;
         ops.push(PlanPatchOperation::Replace { old, new });
     }
@@ -150,36 +150,36 @@ fn wished(
 /// What is added gets no more than the agent that wants it has, and what takes the place of a task no more
 /// than that task has: an agent hands on its authority and makes none.
 fn within(joint: &SharedPlan, giver: &StepId, new: &[PlanStep]) -> Result<(), Vec<String>> {
-    let Some(giver) = joint.dag.jobs.get(giver).map(|entry| &entry.job) else {
+    let Some(giver) = joint.dag.steps.get(giver).map(|entry| &entry.step) else {
         // A task that is not there is refused by the plan itself.
         return Ok(());
     };
     let may = authority(joint, giver);
-    let wider = |job: &PlanStep| {
+    let wider = |step: &PlanStep| {
         let told = |what: String| {
             format!(
                 "{} would be given {what}, which {} does not have",
-                job.id, giver.id
+                step.id, giver.id
             )
         };
-        if job.repo != giver.repo {
+        if step.repo != giver.repo {
             return Some(told("another repository".to_owned()));
         }
-        let excess = authority(joint, job).within(&may).err()?;
+        let excess = authority(joint, step).within(&may).err()?;
         Some(told(excess.0))
     };
     let wrong: Vec<String> = new.iter().filter_map(wider).collect();
     if wrong.is_empty() { Ok(()) } else { Err(wrong) }
 }
 
-/// What the agent of a job may do, as far as plans decide about it.
-fn authority(joint: &SharedPlan, job: &PlanStep) -> RunAuthority {
-    let role = joint.roles_of(job.repo).get(&job.role);
+/// What the agent of a step may do, as far as plans decide about it.
+fn authority(joint: &SharedPlan, step: &PlanStep) -> RunAuthority {
+    let role = joint.roles_of(step.repo).get(&step.role);
     let tools = role.map(|role| role.tools.iter().cloned().collect());
     RunAuthority {
         tools: tools.unwrap_or_default(),
         models: BTreeSet::new(),
-        scope: job.scope.clone(),
+        scope: step.scope.clone(),
         budget: BudgetAmounts::none(),
     }
 }
@@ -192,7 +192,7 @@ mod tests {
     use lula_protocol::{EffectId, RunId};
     use serde_json::{Value, json};
 
-    fn job(id: &str, role: &str, scope: &[&str]) -> PlanStep {
+    fn step(id: &str, role: &str, scope: &[&str]) -> PlanStep {
         PlanStep {
             id: StepId::new(id).unwrap(),
             repo: 0,
@@ -205,8 +205,8 @@ mod tests {
         }
     }
 
-    /// What an agent is told that works on `job`.
-    fn told(job_id: &str, arguments: Value) -> Result<PlanGraph, String> {
+    /// What an agent is told that works on `step`.
+    fn told(step_id: &str, arguments: Value) -> Result<PlanGraph, String> {
         let roles = AgentRoles::built_in();
         let names = roles.names();
         let bounds = PlanBounds {
@@ -214,17 +214,17 @@ mod tests {
             roles: &names,
             left: BudgetAmounts::none(),
         };
-        let jobs = vec![
-            job("own", "coder", &["src/**"]),
-            job("docs", "coder", &["docs/**", "README.md"]),
-            job("review", "reviewer", &[]),
+        let steps = vec![
+            step("own", "coder", &["src/**"]),
+            step("docs", "coder", &["docs/**", "README.md"]),
+            step("review", "reviewer", &[]),
         ];
-        let dag = PlanGraph::new(jobs, StepFailurePolicy::Isolated, &bounds).unwrap();
+        let dag = PlanGraph::new(steps, StepFailurePolicy::Isolated, &bounds).unwrap();
         let joint = SharedPlan::new(dag, roles.clone(), Vec::new());
         let wish = PlanChangeRequest {
             id: EffectId::from_parts(1, [1; 10]),
             run: RunId::from_parts(1, [1; 10]),
-            job: StepId::new(job_id).unwrap(),
+            step: StepId::new(step_id).unwrap(),
             arguments,
         };
         let wished = wished(&joint, &wish, &[], &bounds);

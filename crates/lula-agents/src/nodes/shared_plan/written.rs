@@ -29,20 +29,20 @@ pub(super) struct ProposedStep {
 
 /// The repositories as a plan names them; none where there is only one.
 pub(super) fn names(work: &CodingState) -> Vec<String> {
-    match work.repositories() {
+    match work.repositories.len() {
         1 => Vec::new(),
         count => (0..count).map(|repo| work.repository_name(repo)).collect(),
     }
 }
 
 /// Tasks as a plan has them, or everything that is wrong with them.
-pub(super) fn jobs(
+pub(super) fn steps(
     written: Vec<ProposedStep>,
     roles: &AgentRoles,
     names: &[String],
 ) -> Result<Vec<PlanStep>, Vec<String>> {
     let mut wrong = Vec::new();
-    let mut jobs = Vec::new();
+    let mut steps = Vec::new();
     for task in written {
         let name = if task.role.is_empty() {
             "coder"
@@ -67,7 +67,7 @@ pub(super) fn jobs(
         let deps: Result<Vec<StepId>, String> =
             task.needs.iter().map(|id| StepId::new(id)).collect();
         match (StepId::new(&task.id), scope, deps) {
-            (Ok(id), Ok(scope), Ok(deps)) => jobs.push(PlanStep {
+            (Ok(id), Ok(scope), Ok(deps)) => steps.push(PlanStep {
                 id,
                 repo: repo.unwrap_or(0),
                 goal: task.goal.chars().take(4000).collect(),
@@ -85,7 +85,7 @@ pub(super) fn jobs(
         }
     }
     if wrong.is_empty() {
-        Ok(jobs)
+        Ok(steps)
     } else {
         Err(wrong)
     }
@@ -95,20 +95,20 @@ pub(super) fn jobs(
 pub(super) fn outline(dag: &PlanGraph, names: &[String]) -> String {
     let mut text = String::new();
     for entry in dag.in_order() {
-        let needs: Vec<&str> = entry.job.deps.iter().map(StepId::as_str).collect();
-        if let Some(name) = names.get(entry.job.repo) {
+        let needs: Vec<&str> = entry.step.deps.iter().map(StepId::as_str).collect();
+        if let Some(name) = names.get(entry.step.repo) {
             let _ = write!(text, "in {name}: ");
         }
         let _ = writeln!(
             text,
             "{} ({}, {}) needs [{}] files [{}] done when [{}]: {}",
-            entry.job.id,
-            entry.job.role,
+            entry.step.id,
+            entry.step.role,
             entry.status.name(),
             needs.join(", "),
-            entry.job.scope.patterns().join(", "),
-            entry.job.acceptance.join("; "),
-            entry.job.goal
+            entry.step.scope.patterns().join(", "),
+            entry.step.acceptance.join("; "),
+            entry.step.goal
         );
     }
     text

@@ -1,7 +1,7 @@
 //! The end of a runner at a chosen place of an effect, for tests.
 //!
 //! It is an unwinding that no code of the path catches: nothing more is written, transactions that are
-//! not committed are lost, and the next hands find what is on disk.
+//! not committed are lost, and the next service finds what is on disk.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

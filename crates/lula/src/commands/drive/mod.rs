@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lula_agents::RunTask;
-use lula_host::drive::{DriveResult, Driver, Keys};
+use lula_host::drive::{DriveResult, Driver, DriverKeys};
 use lula_host::runner_client::RunnerProcess;
 use lula_protocol::{RunExit, RunId};
 
@@ -44,13 +44,13 @@ pub(super) struct DriveContext<'a> {
 }
 
 impl<'a> DriveContext<'a> {
-    /// Finds hands for the work, and locks this process out of what they work on.
+    /// Finds a runner for the work, and locks this process out of what it works on.
     pub(super) async fn open(
         task: &RunTask,
         answers: ApprovalSource,
         session: &'a CliSession,
     ) -> Result<Self, CommandFailure> {
-        let keys = Keys::read(task, &session.host)?;
+        let keys = DriverKeys::read(task, &session.host)?;
         let runner = RunnerProcess::for_task(task, answers == ApprovalSource::Yes);
         let fenced = runner
             .start(&session.host)

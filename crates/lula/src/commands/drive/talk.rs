@@ -85,8 +85,7 @@ impl DriveContext<'_> {
         }
         if let Some(place) = known
             .state
-            .place
-            .as_ref()
+            .place_of(0)
             .filter(|place| place.origin.uncommitted > 0)
         {
             let text = "files have changes that are not committed; they were not part of this run";

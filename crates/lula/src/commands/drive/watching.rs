@@ -53,8 +53,8 @@ impl Terminal {
         known: &RunState<CodingState>,
         question: &RunApprovalQuestion,
     ) -> io::Result<Option<ApprovalDecision>> {
-        if let Some(produced) = &known.state.produced {
-            self.screen.write_patch(&produced.diff)?;
+        if let Some(proposal) = &known.state.proposal {
+            self.screen.write_patch(&proposal.diff)?;
         }
         if let Some(verdict) = &known.state.verdict {
             let text = format!("{}: {}", verdict.name(), visible(verdict.why()));

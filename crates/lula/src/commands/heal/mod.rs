@@ -40,7 +40,7 @@ pub(super) fn run(flags: &HealFlags, session: &CliSession) -> Result<RunExit, Co
     if flags.watch {
         let git = find_git(&session.host)?;
         let interval = flags.interval.unwrap_or(INTERVAL);
-        return watch(&git, Path::new(&task.repository), interval, session);
+        return watch(&git, Path::new(task.repository(0)), interval, session);
     }
     let memory = HealHistoryFile::hold(&watched(&task), &session.host)?;
     runs::block_on(async {

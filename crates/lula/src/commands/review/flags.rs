@@ -73,13 +73,13 @@ pub(crate) struct RedoFlags {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  lula workspaces\n  lula workspaces --lines\n  lula workspaces --archive run_01jd3x00000000000000000000"
+    after_help = "Examples:\n  lula workspaces\n  lula workspaces --branches\n  lula workspaces --archive run_01jd3x00000000000000000000"
 )]
 pub(crate) struct WorkspacesFlags {
     /// List the integration branches of runs with several agents, and leftovers that were set aside
-    #[arg(long)]
-    pub(crate) lines: bool,
+    #[arg(long, alias = "lines")]
+    pub(crate) branches: bool,
     /// Archive the commits of a run's agents in one file and free the rest of its disk space
-    #[arg(long, value_name = "RUN", conflicts_with = "lines")]
+    #[arg(long, value_name = "RUN", conflicts_with = "branches")]
     pub(crate) archive: Option<String>,
 }

@@ -1,11 +1,11 @@
 //! Deciding about changes that wait in workspaces: `lula diff`, `commit`, `discard`, `undo`, `redo`
 //! and `workspaces`.
 
+mod branches;
 mod commit;
 mod diff;
 mod discard;
 pub(crate) mod flags;
-mod lines;
 mod list;
 mod undo;
 
@@ -19,10 +19,10 @@ use crate::failure::CommandFailure;
 use crate::session::CliSession;
 use crate::term::{BAD, DIM, GOOD, STRONG, TextTable, WARN, paint, visible};
 
+pub(super) use branches::{archive, branches};
 pub(super) use commit::run as commit;
 pub(super) use diff::run as diff;
 pub(super) use discard::run as discard;
-pub(super) use lines::{archive, lines};
 pub(super) use list::run as list;
 pub(super) use undo::{redo, undo};
 

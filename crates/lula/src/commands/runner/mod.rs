@@ -1,4 +1,4 @@
-//! `lula runner`: the hands, for callers that may ask them.
+//! `lula runner`: the runner, for callers that may ask it.
 
 pub(crate) mod flags;
 
@@ -45,7 +45,7 @@ pub(super) fn run(flags: &RunnerFlags, session: &CliSession) -> Result<RunExit, 
         explain: flags.explain,
         max_bytes: session.host.config.get(&keys::WORKSPACE_MAX_BYTES),
         home: std::env::var_os("HOME").map(PathBuf::from),
-        rules: rules::for_hands(&session.host, &flags.rules)?,
+        rules: rules::for_runner(&session.host, &flags.rules)?,
         beforehand: flags.approve == Some(ApproveMode::Auto),
         git: git(session),
         state,
@@ -86,7 +86,7 @@ struct Listening<'a> {
     listening: &'a str,
 }
 
-/// The hands hold no model's key. What was inherited is dropped by starting anew without it: a
+/// The runner holds no model's key. What was inherited is dropped by starting anew without it: a
 /// variable that is only removed can still be read in `/proc`.
 fn shed_secrets(session: &CliSession) -> Result<(), CommandFailure> {
     let secret = secrets_inherited();

@@ -4,9 +4,9 @@ mod questions;
 mod show;
 mod undo;
 
-
 use lula_host::history::listing;
 use lula_host::record::age;
+use lula_host::standing::{RunStanding, StandingTone};
 use lula_host::{runs, store};
 use lula_protocol::{ApprovalId, RunExit, RunId};
 use lula_store::SecretGuard;
@@ -39,7 +39,7 @@ pub(super) fn list(session: &CliSession) -> Result<RunExit, CommandFailure> {
             table.row([
                 row.run.short().to_owned(),
                 age(row.started_ms),
-                paint(style(row.standing), row.standing),
+                paint(style(row.standing), row.standing.word()),
                 plain(&row.task, 32),
                 plain(&row.summary, 120),
             ]);
@@ -49,12 +49,12 @@ pub(super) fn list(session: &CliSession) -> Result<RunExit, CommandFailure> {
     })
 }
 
-fn style(standing: &str) -> anstyle::Style {
-    match standing {
-        "verified" => GOOD,
-        "failed" | "not possible" | "unreadable" => BAD,
-        "running" => STRONG,
-        _ => WARN,
+fn style(standing: RunStanding) -> anstyle::Style {
+    match standing.tone() {
+        StandingTone::Good => GOOD,
+        StandingTone::Bad => BAD,
+        StandingTone::Active => STRONG,
+        StandingTone::Open => WARN,
     }
 }
 

@@ -48,8 +48,8 @@ fn present(
         );
     }
     screen.note(table.render(0).trim_end());
-    match &known.state.produced {
-        Some(produced) => screen.patch(&produced.diff),
+    match &known.state.proposal {
+        Some(proposal) => screen.patch(&proposal.diff),
         None => Ok(()),
     }
 }
@@ -70,7 +70,7 @@ pub(in crate::commands) fn show_question(
             );
         };
         if session.screen.is_json() {
-            let diff = known.state.produced.as_ref().map(|made| &made.diff);
+            let diff = known.state.proposal.as_ref().map(|made| &made.diff);
             let id = &question.approval;
             session
                 .screen

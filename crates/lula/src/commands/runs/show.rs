@@ -99,7 +99,9 @@ fn table(known: &RunState<CodingState>, report: &RunReport, next: &str, began: u
     let mut table = TextTable::default();
     for (name, text) in facts(known, report, next, began) {
         let text = match (name, text.split_once(": ")) {
-            ("state", Some((state, rest))) => format!("{}: {rest}", paint(style(state), state)),
+            ("state", Some((state, rest))) => {
+                format!("{}: {rest}", paint(style(report.standing()), state))
+            }
             _ => text,
         };
         table.row([paint(DIM, name), text]);

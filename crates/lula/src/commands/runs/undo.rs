@@ -1,6 +1,6 @@
 //! `lula undo RUN`
 
-use lula_host::undo::{self, TakenBack};
+use lula_host::undo::{self, UndoOutcome};
 use lula_host::{runs, store};
 use lula_protocol::{RunExit, RunId};
 use lula_store::SecretGuard;
@@ -20,22 +20,22 @@ pub(in crate::commands) fn undo(
     })?;
     let screen = &session.screen;
     match taken_back {
-        TakenBack::Files { workspace, files } if screen.is_json() => {
+        UndoOutcome::Files { workspace, files } if screen.is_json() => {
             screen.document(&json!({"workspace": workspace, "files": files}))?;
         }
-        TakenBack::Files { workspace, files } => {
+        UndoOutcome::Files { workspace, files } => {
             screen.note(&format!("{} as before the run", files.join(", ")));
             let back = format!("lula redo {workspace}   brings the change back");
             screen.note(&paint(DIM, back));
         }
-        TakenBack::Branches(undone) if screen.is_json() => {
+        UndoOutcome::Branches(undone) if screen.is_json() => {
             let undone: Vec<_> = undone.iter().map(|(_, one)| one).collect();
             match undone.as_slice() {
                 [one] => screen.document(one)?,
                 several => screen.document(&several)?,
             }
         }
-        TakenBack::Branches(undone) => {
+        UndoOutcome::Branches(undone) => {
             for (repository, one) in &undone {
                 screen.note(&format!("the branch {} is gone", one.branch));
                 let back = format!(

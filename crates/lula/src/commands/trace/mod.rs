@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use lula_host::output::write_whole;
+use lula_host::standing::StandingTone;
 use lula_host::story::facts::spend;
 use lula_host::trace::{Trace, TraceSpan};
 use lula_host::{runs, store};
@@ -55,11 +56,12 @@ fn text(trace: &Trace) -> String {
         out.push('\n');
     };
     let standing = trace.standing();
-    let style = match standing {
-        "verified" => GOOD,
-        "failed" | "not possible" => BAD,
-        _ => WARN,
+    let style = match standing.tone() {
+        StandingTone::Good => GOOD,
+        StandingTone::Bad => BAD,
+        StandingTone::Active | StandingTone::Open => WARN,
     };
+    let standing = standing.word();
     let total = trace.timeline.total_ms;
     let mut facts = vec![spoken(total)];
     facts.extend(spend(&trace.report.spent));
@@ -96,10 +98,10 @@ fn text(trace: &Trace) -> String {
         for lane in &trace.lanes {
             let span = TraceSpan {
                 name: lane.task.to_string(),
-                text: format!("{} {}", lane.standing, lane.run),
+                text: format!("{} {}", lane.standing.word(), lane.run),
                 begin_ms: lane.begin_ms,
                 end_ms: lane.end_ms,
-                good: matches!(lane.standing, "failed" | "not possible").then_some(false),
+                good: (lane.standing.tone() == StandingTone::Bad).then_some(false),
                 spent: lula_protocol::BudgetAmounts::none(),
                 waiting: false,
             };

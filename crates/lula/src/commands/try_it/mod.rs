@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use lula_agents::CodingState;
 use lula_graph::RunState;
-use lula_host::drive::minds;
+use lula_host::drive::model_endpoints;
 use lula_host::report::word;
 use lula_host::repository::find_git;
 use lula_host::runs;
@@ -64,7 +64,7 @@ async fn tell(
     session: &CliSession,
 ) -> Result<Option<ShowcaseReport>, CommandFailure> {
     let screen = &session.screen;
-    let models = minds::named(&[], &session.host)?;
+    let models = model_endpoints::named(&[], &session.host)?;
     // With a model it is the model's turn; the built-in search is there if it does not manage.
     let coders: &[&str] = if models.is_empty() {
         &["repairer"]
@@ -75,7 +75,7 @@ async fn tell(
     let mut last = None;
     for coder in coders {
         let by = match (*coder, models.first()) {
-            ("model", Some(mind)) => visible(&mind.name),
+            ("model", Some(model)) => visible(&model.name),
             _ => "the built-in search, no model".to_owned(),
         };
         let task = paint(STRONG, "The task:");

@@ -34,7 +34,7 @@ struct Trial<'a> {
     site: InProcessSite,
     world: ProbeWorld,
     workspace: WorkspaceId,
-    hands: Option<RunnerService>,
+    service: Option<RunnerService>,
     /// The newest that came; 0 before any did.
     epoch: u64,
     question: Option<ApprovalChallenge>,
@@ -48,11 +48,11 @@ type Answer = Result<GatedAct<ProbeResult>, RequestRefusal>;
 impl<'a> Trial<'a> {
     fn of(case: &'a EffectTestCase) -> Self {
         let site = InProcessSite::new();
-        let hands = site.hands();
+        let service = site.service();
         Self {
             case,
-            workspace: site.open(&hands),
-            hands: Some(hands),
+            workspace: site.open(&service),
+            service: Some(service),
             site,
             world: ProbeWorld::default(),
             epoch: 0,
@@ -62,12 +62,12 @@ impl<'a> Trial<'a> {
         }
     }
 
-    fn hands(&self) -> &RunnerService {
-        self.hands.as_ref().unwrap()
+    fn service(&self) -> &RunnerService {
+        self.service.as_ref().unwrap()
     }
 
     fn room(&self) -> Arc<RunnerWorkspace> {
-        self.hands().room(&self.workspace).unwrap()
+        self.service().room(&self.workspace).unwrap()
     }
 
     fn row(&self) -> Option<Row> {
@@ -88,12 +88,12 @@ impl<'a> Trial<'a> {
 
     /// Sends a request; `None` where its runner ended before it answered.
     fn send(&mut self, attempt: &EffectTestAttempt, epoch: u64, asks: &str) -> Option<Answer> {
-        let (hands, room) = (self.hands(), self.room());
+        let (service, room) = (self.service(), self.room());
         let said = (self.case.way, self.case.saying);
-        let mut probe = ProbeEffect::new(hands, (&self.world, &room), said, (epoch, asks));
+        let mut probe = ProbeEffect::new(service, (&self.world, &room), said, (epoch, asks));
         probe.breaks = attempt.breaks;
         let turn = room.turn().unwrap();
-        let came = ending_at(attempt.kill, || hands.run_effect(&mut probe));
+        let came = ending_at(attempt.kill, || service.run_effect(&mut probe));
         drop(turn);
         drop(probe);
         match came {
@@ -101,8 +101,8 @@ impl<'a> Trial<'a> {
             Err(step) => {
                 self.kills.push(step);
                 drop(room);
-                self.hands = None;
-                self.hands = Some(self.site.hands());
+                self.service = None;
+                self.service = Some(self.site.service());
                 None
             }
         }
@@ -110,7 +110,7 @@ impl<'a> Trial<'a> {
 
     fn attempt(&mut self, attempt: &EffectTestAttempt) {
         if let Some(question) = self.question.take_if(|_| attempt.agree) {
-            self.site.approve(self.hands(), &question);
+            self.site.approve(self.service(), &question);
         }
         let (row, performed) = (self.row(), self.world.performed());
         let epoch = match attempt.worker {
@@ -239,7 +239,7 @@ impl<'a> Trial<'a> {
         let standings: Vec<String> = ids
             .map(|id| {
                 let id = id.unwrap().parse().unwrap();
-                self.hands().approval(&id).unwrap().standing
+                self.service().approval(&id).unwrap().standing
             })
             .collect();
         if self.case.saying != ProbeGateAnswer::Asked {

@@ -81,7 +81,7 @@ pub(super) struct ProbeEffect<'a> {
 
 impl<'a> ProbeEffect<'a> {
     pub(super) fn new(
-        hands: &RunnerService,
+        service: &RunnerService,
         (world, room): (&'a ProbeWorld, &'a RunnerWorkspace),
         (way, saying): (ProbeRollback, ProbeGateAnswer),
         (epoch, asks): (u64, &str),
@@ -92,7 +92,7 @@ impl<'a> ProbeEffect<'a> {
             epoch,
             workspace: room.id.clone(),
             class: EffectClass::Tree,
-            runner: hands.runner.name().to_owned(),
+            runner: service.runner.name().to_owned(),
             request: Digest::of_bytes(asks.as_bytes()),
         };
         Self {

@@ -15,47 +15,51 @@ use lula_runner_api::{CommitWorkspace, CommittedWorkspace, UndoCommit};
 /// Where an act was begun and its result is nowhere.
 const CUT_OFF: [EffectStep; 2] = [EffectStep::Intended, EffectStep::Performed];
 
-fn commit(hands: &RunnerService, id: &WorkspaceId, number: u8) -> CommitWorkspace {
+fn commit(service: &RunnerService, id: &WorkspaceId, number: u8) -> CommitWorkspace {
     CommitWorkspace {
         effect: effect(number),
         epoch: 1,
         run: run(),
-        digest: hands.diff(id).unwrap().digest,
+        digest: service.diff(id).unwrap().digest,
         paths: Vec::new(),
         include_git: false,
     }
 }
 
 fn committed(
-    hands: &RunnerService,
+    service: &RunnerService,
     id: &WorkspaceId,
     asked: &CommitWorkspace,
 ) -> CommittedWorkspace {
-    hands.commit(&person(), id, asked).unwrap().free().unwrap()
+    service
+        .commit(&person(), id, asked)
+        .unwrap()
+        .free()
+        .unwrap()
 }
 
 fn send(
-    hands: &RunnerService,
+    service: &RunnerService,
     (world, id): (&ProbeWorld, &WorkspaceId),
     way: ProbeRollback,
     kill: Option<EffectStep>,
 ) -> Result<Result<GatedAct<ProbeResult>, RequestRefusal>, EffectStep> {
-    let room = hands.room(id).unwrap();
+    let room = service.room(id).unwrap();
     let mut probe = ProbeEffect::new(
-        hands,
+        service,
         (world, &room),
         (way, ProbeGateAnswer::Free),
         (1, "this"),
     );
     let _turn = room.turn().unwrap();
-    ending_at(kill, || hands.run_effect(&mut probe))
+    ending_at(kill, || service.run_effect(&mut probe))
 }
 
 #[test]
 fn what_cannot_be_taken_back_is_not_done_again_by_a_runner_that_lives() {
     for step in CUT_OFF {
         let (site, world) = (InProcessSite::new(), ProbeWorld::default());
-        let (first, second) = (site.hands(), site.hands());
+        let (first, second) = (site.service(), site.service());
         let id = site.open(&first);
         second.room(&id).unwrap();
         let came = send(&first, (&world, &id), ProbeRollback::Lost, Some(step));
@@ -73,7 +77,7 @@ fn what_cannot_be_taken_back_is_not_done_again_by_a_runner_that_lives() {
 #[test]
 fn what_can_be_taken_back_is_and_then_done_again() {
     let (site, world) = (InProcessSite::new(), ProbeWorld::default());
-    let (first, second) = (site.hands(), site.hands());
+    let (first, second) = (site.service(), site.service());
     let id = site.open(&first);
     // Open since before the copy was made that the act is taken back by.
     second.room(&id).unwrap();
@@ -100,7 +104,7 @@ fn what_can_be_taken_back_is_and_then_done_again() {
 fn an_undo_takes_back_one_commit_whichever_runner_is_asked_again() {
     for step in CUT_OFF {
         let site = InProcessSite::new();
-        let (first, second) = (site.hands(), site.hands());
+        let (first, second) = (site.service(), site.service());
         let id = site.open(&first);
         for (number, name) in [(1, "one"), (2, "two")] {
             write(&first.room(&id).unwrap(), name, "text\n");
@@ -127,7 +131,7 @@ fn an_undo_takes_back_one_commit_whichever_runner_is_asked_again() {
 fn a_commit_that_was_made_is_told_as_made() {
     for step in CUT_OFF {
         let site = InProcessSite::new();
-        let (first, second) = (site.hands(), site.hands());
+        let (first, second) = (site.service(), site.service());
         let id = site.open(&first);
         write(&first.room(&id).unwrap(), "one", "text\n");
         second.room(&id).unwrap();
@@ -146,7 +150,7 @@ fn a_commit_that_was_made_is_told_as_made() {
 #[test]
 fn a_result_is_told_only_when_the_audit_has_it() {
     let site = InProcessSite::new();
-    let (first, second) = (site.hands(), site.hands());
+    let (first, second) = (site.service(), site.service());
     let id = site.open(&first);
     write(&first.room(&id).unwrap(), "one", "text\n");
     second.room(&id).unwrap();
@@ -166,7 +170,7 @@ fn a_result_is_told_only_when_the_audit_has_it() {
 #[test]
 fn of_several_runners_that_live_one_settles_what_another_left() {
     let (site, world) = (InProcessSite::new(), ProbeWorld::default());
-    let (first, second, third) = (site.hands(), site.hands(), site.hands());
+    let (first, second, third) = (site.service(), site.service(), site.service());
     let id = site.open(&first);
     let name = first.runner.name().to_owned();
     let came = send(

@@ -1,4 +1,4 @@
-//! One job of a plan, and how far it is.
+//! One step of a plan, and how far it is.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::PathScope;
 
-/// The name of a job: a short word such as `parser` or `parser-tests`.
+/// The name of a step: a short word such as `parser` or `parser-tests`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct StepId(String);
@@ -54,7 +54,7 @@ impl fmt::Display for StepId {
     }
 }
 
-/// One job of a plan.
+/// One step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanStep {
@@ -64,9 +64,9 @@ pub struct PlanStep {
     pub repo: usize,
     /// What is to be done, in one or two sentences.
     pub goal: String,
-    /// What has to be integrated before it begins.
+    /// What has to be merged before it begins.
     pub deps: Vec<StepId>,
-    /// What it may write. Nothing, for a job that only looks.
+    /// What it may write. Nothing, for a step that only looks.
     pub scope: PathScope,
     /// What it needs at least, where that is known.
     pub budget: BudgetAmounts,
@@ -76,7 +76,7 @@ pub struct PlanStep {
     pub role: String,
 }
 
-/// Why a job came to nothing.
+/// Why a step came to nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "snake_case", deny_unknown_fields)]
 pub enum StepFailureReason {
@@ -110,9 +110,10 @@ pub enum StepFailureReason {
     /// Something it needs came to nothing.
     Needs {
         /// What.
-        job: StepId,
+        #[serde(rename = "job")]
+        step: StepId,
     },
-    /// Another job failed, and this plan stops at the first failure.
+    /// Another step failed, and this plan stops at the first failure.
     FailFast,
 }
 
@@ -126,13 +127,13 @@ impl fmt::Display for StepFailureReason {
             Self::Rejected { said } => write!(f, "the review says no: {said}"),
             Self::Conflict { said } => write!(f, "it does not fit to the others: {said}"),
             Self::Cancelled => f.write_str("it was taken out of the plan"),
-            Self::Needs { job } => write!(f, "it needs {job}"),
+            Self::Needs { step } => write!(f, "it needs {step}"),
             Self::FailFast => f.write_str("another task failed"),
         }
     }
 }
 
-/// How far a job is.
+/// How far a step is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum StepStatus {
@@ -144,12 +145,14 @@ pub enum StepStatus {
         run: RunId,
     },
     /// An agent is done, and tests say that it is right.
-    Produced {
+    #[serde(rename = "produced")]
+    AwaitingMerge {
         /// The agent's run.
         run: RunId,
     },
     /// It is a part of the whole.
-    Integrated {
+    #[serde(rename = "integrated")]
+    Merged {
         /// As this commit of the line; none where it only looked.
         commit: Option<String>,
     },
@@ -179,7 +182,7 @@ impl StepStatus {
     pub const fn is_over(&self) -> bool {
         matches!(
             self,
-            Self::Integrated { .. }
+            Self::Merged { .. }
                 | Self::Failed { .. }
                 | Self::Cancelled
                 | Self::Superseded
@@ -189,7 +192,7 @@ impl StepStatus {
 
     /// Whether an agent is at it: its files are taken.
     pub const fn is_busy(&self) -> bool {
-        matches!(self, Self::Leased { .. } | Self::Produced { .. })
+        matches!(self, Self::Leased { .. } | Self::AwaitingMerge { .. })
     }
 
     /// Its name.
@@ -197,8 +200,8 @@ impl StepStatus {
         match self {
             Self::Pending => "pending",
             Self::Leased { .. } => "running",
-            Self::Produced { .. } => "produced",
-            Self::Integrated { .. } => "integrated",
+            Self::AwaitingMerge { .. } => "awaiting merge",
+            Self::Merged { .. } => "merged",
             Self::Conflict { .. } => "conflict",
             Self::Failed { .. } => "failed",
             Self::Cancelled => "cancelled",

@@ -8,33 +8,67 @@ use std::sync::Arc;
 
 use lula_gate::rules::{GateAct, GateVerdict, Ruling};
 use lula_protocol::digest::DigestDomain;
-use lula_protocol::{Digest, Principal};
+use lula_protocol::{Digest, EffectId, Principal, RunId, WorkspaceId};
 use lula_workspace::Checkout;
 use lula_workspace::checkout::{
     self, BranchDelivery, BranchUpdate, CheckoutError, GitChange, RepositoryDelivery,
 };
+use serde::Serialize;
 
 use super::before::EffectRollback;
-use super::checkouts::{BRANCH, shown_whole};
+use super::branches::message;
+use super::checkouts::shown_whole;
+use super::deliver::BRANCH;
 use super::effect::{
     EffectCallerRequest, EffectFailure, EffectPermission, EffectPreparation, EffectSubject,
     GatedAct, PerformedEffect, PreparedEffect, RunnerEffect,
 };
 use super::gate::{self, ShownApproval};
-use super::lines::message;
 use super::refusal::RequestRefusal;
 use super::room::RunnerWorkspace;
 use super::{RunnerService, scope, views};
-use lula_runner_api::{DeliverAllPart, DeliverAllRequest, DeliverAllResult, DeliveredView};
+use lula_runner_api::{
+    ChangeDelivery, DeliverChanges, DeliveredChanges, DeliveredView, EffectCall,
+};
 
 /// What it is called in the audit.
 pub(super) const TOOL: &str = "deliver_all";
 /// Most repositories.
 const PARTS: usize = 16;
 
+/// What the ledger and approvals know it by. The epoch says who asks, and is no part of it.
+#[derive(Serialize)]
+struct DeliveriesRequest<'a> {
+    effect: &'a EffectId,
+    epoch: u64,
+    run: &'a RunId,
+    parts: Vec<DeliveryPart<'a>>,
+}
+
+#[derive(Serialize)]
+struct DeliveryPart<'a> {
+    workspace: &'a WorkspaceId,
+    tree: Digest,
+    branch: &'a str,
+    message: &'a str,
+    at: u64,
+}
+
+impl<'a> DeliveryPart<'a> {
+    fn of(delivery: &'a ChangeDelivery) -> Self {
+        Self {
+            workspace: &delivery.workspace,
+            tree: delivery.tree,
+            branch: &delivery.branch,
+            message: &delivery.message,
+            at: delivery.at,
+        }
+    }
+}
+
 /// A part with all that is known of it.
-struct Loaded<'a> {
-    part: &'a DeliverAllPart,
+struct LoadedDelivery<'a> {
+    part: &'a ChangeDelivery,
     checkout: Checkout,
     taken: GitChange,
     verdict: GateVerdict,
@@ -42,15 +76,15 @@ struct Loaded<'a> {
 }
 
 /// Judged changes on their way into several repositories, as branches of all of them or of none.
-struct DeliverTogether<'a> {
+struct DeliverAll<'a> {
     rooms: &'a [Arc<RunnerWorkspace>],
-    asked: &'a DeliverAllRequest,
+    call: &'a EffectCall<DeliverChanges>,
     request: EffectCallerRequest,
 }
 
-impl<'a> RunnerEffect for DeliverTogether<'a> {
-    type Output = DeliverAllResult;
-    type Plan = (Vec<Loaded<'a>>, Vec<BranchUpdate>);
+impl<'a> RunnerEffect for DeliverAll<'a> {
+    type Output = DeliveredChanges;
+    type Plan = (Vec<LoadedDelivery<'a>>, Vec<BranchUpdate>);
 
     fn request(&self) -> &EffectCallerRequest {
         &self.request
@@ -62,18 +96,23 @@ impl<'a> RunnerEffect for DeliverTogether<'a> {
 
     fn prepare(
         &self,
-        hands: &RunnerService,
-    ) -> Result<EffectPreparation<Self::Plan, DeliverAllResult>, RequestRefusal> {
+        service: &RunnerService,
+    ) -> Result<EffectPreparation<Self::Plan, DeliveredChanges>, RequestRefusal> {
         let mut parts = Vec::new();
-        for part in &self.asked.parts {
+        for part in &self.call.order.deliveries {
             let room = self.rooms.iter().find(|room| room.id == part.workspace);
             let gone = || RequestRefusal::NoWorkspace(part.workspace.clone());
-            parts.push(hands.load(part, room.ok_or_else(gone)?)?);
+            parts.push(service.load(part, room.ok_or_else(gone)?)?);
         }
         let verdict = strictest(&parts)?;
         let shown = shown(&parts)?;
         let versions: Vec<Digest> = parts.iter().map(|part| part.rules).collect();
-        let names = self.asked.parts.iter().map(|part| part.branch.as_str());
+        let names = self
+            .call
+            .order
+            .deliveries
+            .iter()
+            .map(|part| part.branch.as_str());
         let subject = EffectSubject {
             about: names.collect::<Vec<_>>().join(" "),
             diff: Some(shown.base_tree),
@@ -108,57 +147,60 @@ impl<'a> RunnerEffect for DeliverTogether<'a> {
 
     fn perform(
         &mut self,
-        hands: &RunnerService,
+        service: &RunnerService,
         (parts, branches): Self::Plan,
         _: &mut EffectSubject,
-    ) -> Result<PerformedEffect<DeliverAllResult>, EffectFailure> {
+    ) -> Result<PerformedEffect<DeliveredChanges>, EffectFailure> {
         for (part, branch) in parts.iter().zip(&branches) {
             part.checkout.bring(&branch.commit)?;
         }
-        checkout::create_all(hands.git()?, &branches)?;
+        checkout::create_all(service.git()?, &branches)?;
         Ok(PerformedEffect::done(delivered(&branches)))
     }
 }
 
 impl RunnerService {
     /// Makes the branches of all judged changes, or none of them, if the rules say so.
-    pub fn deliver_all(
+    pub(super) fn deliver_all(
         &self,
         who: &Principal,
-        asked: &DeliverAllRequest,
-    ) -> Result<GatedAct<DeliverAllResult>, RequestRefusal> {
-        check(asked)?;
-        let plain = DeliverAllRequest {
+        call: &EffectCall<DeliverChanges>,
+    ) -> Result<GatedAct<DeliveredChanges>, RequestRefusal> {
+        let deliveries = &call.order.deliveries;
+        check(deliveries)?;
+        let asked = DeliveriesRequest {
+            effect: &call.effect,
             epoch: 0,
-            ..asked.clone()
+            run: &call.run,
+            parts: deliveries.iter().map(DeliveryPart::of).collect(),
         };
-        let call = Digest::of(DigestDomain::Effect, &(TOOL, &plain)).map_err(|error| {
+        let request = Digest::of(DigestDomain::Effect, &(TOOL, &asked)).map_err(|error| {
             RequestRefusal::BadRequest(format!("the request has no digest: {error}"))
         })?;
         // Always in one order, so that two deliveries never wait for each other.
-        let ids: BTreeSet<_> = asked.parts.iter().map(|part| &part.workspace).collect();
+        let ids: BTreeSet<_> = deliveries.iter().map(|part| &part.workspace).collect();
         let rooms = ids.iter().map(|id| self.room(id));
         let rooms = rooms.collect::<Result<Vec<_>, _>>()?;
         let turns = rooms.iter().map(|room| room.turn());
         let _turns = turns.collect::<Result<Vec<_>, _>>()?;
-        let first = &asked.parts[0].workspace;
+        let first = &deliveries[0].workspace;
         let request = EffectCallerRequest {
             who: who.clone(),
             tool: TOOL,
-            entry: self.entry_of(first, &asked.effect, (&asked.run, asked.epoch), call),
+            entry: self.entry_of(first, &call.effect, (&call.run, call.epoch), request),
         };
-        self.run_effect(&mut DeliverTogether {
+        self.run_effect(&mut DeliverAll {
             rooms: &rooms,
-            asked,
+            call,
             request,
         })
     }
 
     fn load<'a>(
         &self,
-        part: &'a DeliverAllPart,
+        part: &'a ChangeDelivery,
         room: &RunnerWorkspace,
-    ) -> Result<Loaded<'a>, RequestRefusal> {
+    ) -> Result<LoadedDelivery<'a>, RequestRefusal> {
         let checkout = self.checkout(&part.workspace)?;
         let taken = checkout.take(&room.workspace())?;
         if taken.digest != part.tree {
@@ -172,7 +214,7 @@ impl RunnerService {
         let paths = taken.files.iter().map(|file| file.path.clone());
         let added = lula_gate::rules::added_lines(&taken.diff);
         let act = GateAct::commit(paths.collect::<Vec<_>>(), [added]);
-        Ok(Loaded {
+        Ok(LoadedDelivery {
             part,
             verdict: gate::judge(&room.rules, &scope::within(act, &room.invariants)),
             rules: gate::version(&room.rules)?,
@@ -182,26 +224,29 @@ impl RunnerService {
     }
 }
 
-fn check(asked: &DeliverAllRequest) -> Result<(), RequestRefusal> {
+fn check(deliveries: &[ChangeDelivery]) -> Result<(), RequestRefusal> {
     let bad = |message: String| Err(RequestRefusal::BadRequest(message));
-    if asked.parts.is_empty() || asked.parts.len() > PARTS {
+    if deliveries.is_empty() || deliveries.len() > PARTS {
         return bad(format!("a delivery has 1 to {PARTS} parts"));
     }
-    for part in &asked.parts {
+    for part in deliveries {
         message(&part.message)?;
         if part.branch.is_empty() || part.branch.len() > BRANCH {
             return bad(format!("a branch has 1 to {BRANCH} bytes"));
         }
+        if part.into_files {
+            return bad("several changes are delivered as branches".to_owned());
+        }
     }
-    let ids: BTreeSet<_> = asked.parts.iter().map(|part| &part.workspace).collect();
-    if ids.len() < asked.parts.len() {
+    let ids: BTreeSet<_> = deliveries.iter().map(|part| &part.workspace).collect();
+    if ids.len() < deliveries.len() {
         return bad("a workspace is delivered once".to_owned());
     }
     Ok(())
 }
 
 /// What all rules say about all parts: the strictest, and everything that any of them asks for.
-fn strictest(parts: &[Loaded<'_>]) -> Result<GateVerdict, RequestRefusal> {
+fn strictest(parts: &[LoadedDelivery<'_>]) -> Result<GateVerdict, RequestRefusal> {
     let mut all = parts[0].verdict.clone();
     let asks = |verdict: &GateVerdict| verdict.ruling == Ruling::Ask;
     let roles: BTreeSet<_> = parts
@@ -230,7 +275,7 @@ fn strictest(parts: &[Loaded<'_>]) -> Result<GateVerdict, RequestRefusal> {
 }
 
 /// All changes, as people see them before they agree.
-fn shown(parts: &[Loaded<'_>]) -> Result<ShownApproval, RequestRefusal> {
+fn shown(parts: &[LoadedDelivery<'_>]) -> Result<ShownApproval, RequestRefusal> {
     let mut rendered = String::new();
     for part in parts {
         let repository = part.checkout.origin().repository.display().to_string();
@@ -251,7 +296,7 @@ fn shown(parts: &[Loaded<'_>]) -> Result<ShownApproval, RequestRefusal> {
 }
 
 /// What is told of branches that are all there.
-pub(super) fn delivered(branches: &[BranchUpdate]) -> DeliverAllResult {
+pub(super) fn delivered(branches: &[BranchUpdate]) -> DeliveredChanges {
     let view = |branch: &BranchUpdate| DeliveredView {
         branch: Some(
             branch
@@ -264,7 +309,7 @@ pub(super) fn delivered(branches: &[BranchUpdate]) -> DeliverAllResult {
         directory: None,
         workspace: None,
     };
-    DeliverAllResult {
+    DeliveredChanges {
         parts: branches.iter().map(view).collect(),
     }
 }

@@ -1,4 +1,4 @@
-//! What lines take, how they are archived, and what becomes of things that belong to nothing.
+//! What integration branches take, how they are archived, and what becomes of things that belong to nothing.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -50,7 +50,7 @@ impl IntegrationBranch {
         std::fs::remove_dir_all(&gone).map_err(io_failed(&gone))
     }
 
-    /// Removes an archived line with its bundle.
+    /// Removes an archived branch with its bundle.
     fn drop_archived(&self) -> CheckoutResult<()> {
         let directory = self.directory();
         // Without its record it is nothing any more.
@@ -60,7 +60,7 @@ impl IntegrationBranch {
     }
 }
 
-/// How many bytes lines and checkouts take together. Where that is more than `most`, archived lines
+/// How many bytes integration branches and checkouts take together. Where that is more than `most`, archived branches
 /// go, the oldest first.
 pub fn space(state: &Path, git: &GitProgram, most: u64) -> CheckoutResult<u64> {
     let checkouts: u64 = names(&Checkout::home(state))
@@ -71,14 +71,14 @@ pub fn space(state: &Path, git: &GitProgram, most: u64) -> CheckoutResult<u64> {
         .map(|checkout| checkout.origin().bytes)
         .sum();
     // Names of runs sort by age.
-    let lines = IntegrationBranch::list(state, git);
-    let mut used = checkouts + lines.iter().map(IntegrationBranch::bytes).sum::<u64>();
-    for line in lines.iter().filter(|line| line.is_archived()) {
+    let branches = IntegrationBranch::list(state, git);
+    let mut used = checkouts + branches.iter().map(IntegrationBranch::bytes).sum::<u64>();
+    for branch in branches.iter().filter(|branch| branch.is_archived()) {
         if used <= most {
             break;
         }
-        used = used.saturating_sub(line.bytes());
-        line.drop_archived()?;
+        used = used.saturating_sub(branch.bytes());
+        branch.drop_archived()?;
     }
     Ok(used)
 }
@@ -101,7 +101,7 @@ pub fn quarantined(state: &Path) -> Vec<String> {
     names(&quarantine_home(state))
 }
 
-/// Sets aside what lies among lines and checkouts and belongs to nothing. It is moved, never
+/// Sets aside what lies among integration branches and checkouts and belongs to nothing. It is moved, never
 /// removed: it may be work worth keeping. Tells what it moved.
 pub fn quarantine(state: &Path, git: &GitProgram) -> CheckoutResult<Vec<String>> {
     let mut moved = Vec::new();
@@ -115,13 +115,13 @@ pub fn quarantine(state: &Path, git: &GitProgram) -> CheckoutResult<Vec<String>>
             continue;
         }
         let known = name.parse::<IntegrationBranchName>().ok().and_then(|name| {
-            let line = IntegrationBranch::find(state, &name, git).ok().flatten()?;
-            let whole = line.is_archived() || line.commit().is_ok();
-            whole.then_some(line)
+            let branch = IntegrationBranch::find(state, &name, git).ok().flatten()?;
+            let whole = branch.is_archived() || branch.commit().is_ok();
+            whole.then_some(branch)
         });
         match known {
-            Some(line) => {
-                let _ = std::fs::remove_dir_all(line.directory().join("git.archived"));
+            Some(branch) => {
+                let _ = std::fs::remove_dir_all(branch.directory().join("git.archived"));
             }
             None => moved.extend(set_aside(state, &path, &name)?),
         }
@@ -136,12 +136,12 @@ pub fn quarantine(state: &Path, git: &GitProgram) -> CheckoutResult<Vec<String>>
         let Ok(checkout) = Checkout::find(state, &id, git) else {
             continue;
         };
-        let Some(line) = &checkout.origin().line else {
+        let Some(branch) = &checkout.origin().line else {
             continue;
         };
         if !checkout.is_cleared()
             && !IntegrationBranch::home(state)
-                .join(line)
+                .join(branch)
                 .join(RECORD)
                 .exists()
         {

@@ -1,4 +1,4 @@
-//! Keeping what an agent produced: a commit under the name of its task, for good.
+//! An agent's change as a commit under the name of its step, kept for good.
 
 use std::str::FromStr;
 
@@ -6,42 +6,42 @@ use super::{IntegrationBranch, named};
 use crate::checkout::deliver::{commit_tree, unpack};
 use crate::checkout::{BranchDelivery, Checkout, CheckoutError, CheckoutResult, GitChange};
 
-/// The name of a task: 1 to 64 letters, digits, `-` and `_`.
+/// The name of a step: 1 to 64 letters, digits, `-` and `_`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct AgentTaskName(String);
+pub struct StepName(String);
 
-/// A text that is no name of a task.
+/// A text that is no name of a step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a task's name has 1 to 64 letters, digits, - and _")]
-pub struct InvalidAgentTaskName;
+#[error("a step's name has 1 to 64 letters, digits, - and _")]
+pub struct InvalidStepName;
 
-impl FromStr for AgentTaskName {
-    type Err = InvalidAgentTaskName;
-    fn from_str(text: &str) -> std::result::Result<Self, InvalidAgentTaskName> {
+impl FromStr for StepName {
+    type Err = InvalidStepName;
+    fn from_str(text: &str) -> std::result::Result<Self, InvalidStepName> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         if (1..=64).contains(&text.len()) && text.bytes().all(plain) {
             Ok(Self(text.to_owned()))
         } else {
-            Err(InvalidAgentTaskName)
+            Err(InvalidStepName)
         }
     }
 }
 
-impl AgentTaskName {
+impl StepName {
     /// As it is written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// One commit that was produced.
+/// One commit of an agent's change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentCommit {
-    /// The task.
-    pub task: AgentTaskName,
+    /// The step.
+    pub step: StepName,
     /// The commit.
     pub commit: String,
-    /// Whether it left the scope of its task.
+    /// Whether it left the scope of its step.
     pub outside: bool,
 }
 
@@ -49,12 +49,12 @@ const INSIDE: &str = "produced";
 const OUTSIDE: &str = "outside";
 
 impl IntegrationBranch {
-    /// Makes a commit of a change over one of this line's checkouts and keeps it. Every commit ever
-    /// produced keeps a reference of its own; `task/NAME` is the last one. Doing it again changes
+    /// Makes a commit of a change over one of this branch's checkouts and keeps it. Every commit
+    /// keeps a reference of its own; `task/NAME` is the last one. Doing it again changes
     /// nothing more.
-    pub fn keep(
+    pub fn commit_change(
         &self,
-        task: &AgentTaskName,
+        step: &StepName,
         checkout: &Checkout,
         taken: &GitChange,
         order: &BranchDelivery<'_>,
@@ -62,7 +62,7 @@ impl IntegrationBranch {
     ) -> CheckoutResult<String> {
         if checkout.origin().line.as_deref() != Some(self.name.as_str()) {
             return Err(CheckoutError::Refused(format!(
-                "the workspace is not one of the line {}",
+                "the workspace is not one of the integration branch {}",
                 self.name
             )));
         }
@@ -80,15 +80,15 @@ impl IntegrationBranch {
             order.at,
         )?;
         let kind = if outside { OUTSIDE } else { INSIDE };
-        let kept = self.reference(&format!("{kind}/{}/{commit}", task.0));
-        let last = self.reference(&format!("task/{}", task.0));
+        let kept = self.reference(&format!("{kind}/{}/{commit}", step.0));
+        let last = self.reference(&format!("task/{}", step.0));
         let update = format!("update {kept} {commit}\nupdate {last} {commit}\n");
         self.ask(&["update-ref", "--no-deref", "--stdin"], update.as_bytes())?;
         Ok(commit)
     }
 
-    /// Everything that was ever produced, by task.
-    pub fn produced(&self) -> CheckoutResult<Vec<AgentCommit>> {
+    /// Every commit that was ever made, by step.
+    pub fn agent_commits(&self) -> CheckoutResult<Vec<AgentCommit>> {
         let mut found = Vec::new();
         for (kind, outside) in [(INSIDE, false), (OUTSIDE, true)] {
             let below = self.reference(kind);
@@ -96,27 +96,27 @@ impl IntegrationBranch {
             for name in listed.lines() {
                 let rest = name.strip_prefix(&below).unwrap_or_default();
                 let mut parts = rest.trim_start_matches('/').split('/');
-                if let (Some(task), Some(commit), None) = (parts.next(), parts.next(), parts.next())
-                    && let Ok(task) = task.parse()
+                if let (Some(step), Some(commit), None) = (parts.next(), parts.next(), parts.next())
+                    && let Ok(step) = step.parse()
                 {
                     let commit = named(commit)?.to_owned();
                     found.push(AgentCommit {
-                        task,
+                        step,
                         commit,
                         outside,
                     });
                 }
             }
         }
-        found.sort_by(|a, b| (&a.task, &a.commit).cmp(&(&b.task, &b.commit)));
+        found.sort_by(|a, b| (&a.step, &a.commit).cmp(&(&b.step, &b.commit)));
         Ok(found)
     }
 
-    /// A commit that was produced for a task, inside its scope; refused where there is none.
-    pub fn candidate(&self, task: &AgentTaskName, commit: &str) -> CheckoutResult<()> {
+    /// A commit that was made for a step, inside its scope; refused where there is none.
+    pub fn candidate(&self, step: &StepName, commit: &str) -> CheckoutResult<()> {
         named(commit)?;
         let is = |kind: &str| {
-            let name = self.reference(&format!("{kind}/{}/{commit}", task.0));
+            let name = self.reference(&format!("{kind}/{}/{commit}", step.0));
             super::resolve(&self.git, &self.private(), &name).is_some()
         };
         if is(INSIDE) {
@@ -124,17 +124,17 @@ impl IntegrationBranch {
         }
         Err(CheckoutError::Refused(if is(OUTSIDE) {
             format!(
-                "{commit} left the scope of {}: it is kept, and not integrated",
-                task.0
+                "{commit} left the scope of {}: it is kept, and not merged",
+                step.0
             )
         } else {
-            format!("{commit} was not produced for {}", task.0)
+            format!("{commit} was not made for {}", step.0)
         }))
     }
 
-    /// Any commit that was produced, whatever its scope.
-    pub fn was_produced(&self, commit: &str) -> CheckoutResult<bool> {
-        let produced = self.produced()?;
-        Ok(produced.iter().any(|one| one.commit == commit))
+    /// Whether a commit was made for any step, whatever its scope.
+    pub fn has_agent_commit(&self, commit: &str) -> CheckoutResult<bool> {
+        let commits = self.agent_commits()?;
+        Ok(commits.iter().any(|one| one.commit == commit))
     }
 }

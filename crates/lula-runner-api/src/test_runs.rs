@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 
 /// Something to find out in private forks of a workspace. Nothing of it stays.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "trial", rename_all = "snake_case", deny_unknown_fields)]
+#[serde(tag = "test_run", rename_all = "snake_case", deny_unknown_fields)]
 pub enum TestRunRequest {
     /// What the tests say.
-    Examine {
+    #[serde(rename = "run", alias = "examine")]
+    RunTests {
         /// Which tests.
         #[serde(default)]
         tests: TestSelection,
@@ -30,7 +31,8 @@ pub enum TestRunRequest {
         search_ms: u64,
     },
     /// What shows that the change does what it should: tests with it and without it.
-    Weigh {
+    #[serde(alias = "weigh")]
+    Verify {
         /// Which tests.
         #[serde(default)]
         tests: TestSelection,
@@ -49,7 +51,7 @@ pub enum TestRunRequest {
     },
 }
 
-/// One line of a trial's stream.
+/// One line of a test run's stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case", deny_unknown_fields)]
 pub enum TestRunEvent {
@@ -70,7 +72,8 @@ pub enum TestRunEvent {
 #[serde(tag = "result", rename_all = "snake_case", deny_unknown_fields)]
 pub enum TestRunResult {
     /// What the tests say.
-    Examined {
+    #[serde(alias = "examined")]
+    Ran {
         /// The tests.
         baseline: Box<TestBaseline>,
     },
@@ -80,7 +83,8 @@ pub enum TestRunResult {
         found: RepairSearchResult,
     },
     /// What shows something of the change.
-    Weighed {
+    #[serde(alias = "weighed")]
+    Verified {
         /// The evidence.
         evidence: Box<VerificationEvidence>,
     },

@@ -1,31 +1,31 @@
-//! What an agent made for its line: a commit that is kept beside it.
+//! An agent's change as a commit, which is kept beside the integration branch.
 
 use lula_protocol::Principal;
 use lula_workspace::checkout::{BranchDelivery, GitChange};
-use lula_workspace::integration_branch::AgentTaskName;
+use lula_workspace::integration_branch::StepName;
 use lula_workspace::{Checkout, IntegrationBranch};
 
 use super::before::EffectRollback;
+use super::branches::{message, refused, request_on, step};
 use super::effect::{
     EffectCallerRequest, EffectFailure, EffectPermission, EffectPreparation, EffectSubject,
     PerformedEffect, PreparedEffect, RunnerEffect,
 };
-use super::lines::{message, refused, request_on, task};
 use super::refusal::RequestRefusal;
 use super::room::RunnerWorkspace;
 use super::{RunnerService, scope};
-use lula_runner_api::{CommitAgentChange, CommittedAgentChangeView};
+use lula_runner_api::{CommitAgentChange, CommittedAgentChangeView, EffectCall};
 
-/// A commit of what an agent changed, kept beside its line.
-struct Produce<'a> {
+/// A commit of what an agent changed, kept beside its integration branch.
+struct CommitAgentChangeEffect<'a> {
     room: &'a RunnerWorkspace,
-    line: &'a IntegrationBranch,
-    task: &'a AgentTaskName,
-    asked: &'a CommitAgentChange,
+    branch: &'a IntegrationBranch,
+    step: &'a StepName,
+    order: &'a CommitAgentChange,
     request: EffectCallerRequest,
 }
 
-impl RunnerEffect for Produce<'_> {
+impl RunnerEffect for CommitAgentChangeEffect<'_> {
     type Output = CommittedAgentChangeView;
     type Plan = (Checkout, GitChange);
 
@@ -39,11 +39,11 @@ impl RunnerEffect for Produce<'_> {
 
     fn prepare(
         &self,
-        hands: &RunnerService,
+        service: &RunnerService,
     ) -> Result<EffectPreparation<Self::Plan, CommittedAgentChangeView>, RequestRefusal> {
-        let checkout = hands.checkout(&self.request.entry.workspace)?;
+        let checkout = service.checkout(&self.request.entry.workspace)?;
         let taken = checkout.take(&self.room.workspace())?;
-        if taken.digest != self.asked.tree {
+        if taken.digest != self.order.tree {
             let problem = "the workspace is not what was judged any more; judge it again";
             return Err(refused(problem));
         }
@@ -74,14 +74,14 @@ impl RunnerEffect for Produce<'_> {
         let outside = scope::outside(&self.room.invariants, &files);
         let order = BranchDelivery {
             branch: "",
-            message: &self.asked.message,
-            at: self.asked.at,
+            message: &self.order.message,
+            at: self.order.at,
         };
         let stray = !outside.is_empty();
         let commit = self
-            .line
-            .keep(self.task, &checkout, &taken, &order, stray)?;
-        subject.about = format!("{} {commit} {}", self.asked.task, files.join(" "));
+            .branch
+            .commit_change(self.step, &checkout, &taken, &order, stray)?;
+        subject.about = format!("{} {commit} {}", self.order.step, files.join(" "));
         Ok(PerformedEffect::done(CommittedAgentChangeView {
             commit,
             files,
@@ -92,36 +92,32 @@ impl RunnerEffect for Produce<'_> {
 
 impl RunnerService {
     /// Makes a commit of what an agent changed, and keeps it.
-    pub fn produce(
+    pub fn commit_agent_change(
         &self,
         who: &Principal,
-        name: &str,
-        asked: &CommitAgentChange,
+        call: &EffectCall<CommitAgentChange>,
     ) -> Result<CommittedAgentChangeView, RequestRefusal> {
-        message(&asked.message)?;
-        let task = task(&asked.task)?;
-        let line = self.line_of(name, &asked.run)?;
-        let id = &asked.workspace;
+        let order = &call.order;
+        message(&order.message)?;
+        let step = step(&order.step)?;
+        let branch = self.branch_of(&call.run, &order.branch)?;
+        let id = &order.workspace;
         let room = self.room(id)?;
         let _turn = room.turn()?;
-        let plain = CommitAgentChange {
-            epoch: 0,
-            ..asked.clone()
-        };
-        let call = request_on(line.name(), &plain)?;
+        let digest = request_on(branch.name(), call)?;
         let request = EffectCallerRequest {
             who: who.clone(),
-            tool: "produce_change",
-            entry: self.entry_of(id, &asked.effect, (&asked.run, asked.epoch), call),
+            tool: "commit_agent_change",
+            entry: self.entry_of(id, &call.effect, (&call.run, call.epoch), digest),
         };
-        let mut produce = Produce {
+        let mut effect = CommitAgentChangeEffect {
             room: &room,
-            line: &line,
-            task: &task,
-            asked,
+            branch: &branch,
+            step: &step,
+            order,
             request,
         };
-        self.run_effect(&mut produce)?.free()
+        self.run_effect(&mut effect)?.free()
     }
 }
 

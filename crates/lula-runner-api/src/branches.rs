@@ -1,34 +1,34 @@
-//! The line that the agents of a run build on: opening it, working over it, bringing what they
-//! produced into it, and delivering what came of it.
+//! The integration branch that the agents of a run build on: opening it, working over it, committing
+//! and merging what they changed, and filling a workspace with what came of it.
 
-use lula_protocol::{Digest, EffectId, RunId, WorkspaceId};
+use lula_protocol::{Digest, RunId, WorkspaceId};
 use lula_repair::trial::{ProjectTestResults, TestBaseline};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::workspaces::DeliveredView;
-
-/// Begins the line of a run in a repository, or finds it again. Nothing of it is in the repository
-/// before a delivery.
+/// The integration branch of a run in a repository. The first request that names it begins it;
+/// nothing of it is in the repository before a delivery.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct OpenIntegrationBranch {
-    /// The run. It has one line in each repository.
+pub struct IntegrationBranchRef {
+    /// The run. It has one integration branch in each repository.
     pub run: RunId,
     /// An absolute path of a repository's top below one of the runner's roots.
-    pub path: String,
-    /// The commit it begins with; that of `HEAD` where none is named. A line that is there keeps
+    #[serde(alias = "path")]
+    pub repository: String,
+    /// The commit it begins with; that of `HEAD` where none is named. A branch that is there keeps
     /// its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub commit: Option<String>,
+    #[serde(default, alias = "commit", skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
 }
 
-/// The line of a run in one repository.
+/// What is known of an integration branch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct IntegrationBranchView {
     /// Its name, which follows from the run and the repository.
-    pub line: String,
+    #[serde(alias = "line")]
+    pub branch: String,
     /// The run.
     pub run: RunId,
     /// The repository.
@@ -37,54 +37,57 @@ pub struct IntegrationBranchView {
     pub base: String,
     /// The commit it is at.
     pub commit: String,
-    /// Everything that was ever produced for it, by task.
-    pub produced: Vec<CommittedChangeState>,
-    /// Whether it was archived: then only what was produced is kept, as a bundle.
+    /// Every commit that was ever made for it, by step.
+    #[serde(alias = "produced")]
+    pub commits: Vec<CommittedChangeState>,
+    /// Whether it was archived: then only its commits are kept, as a bundle.
     pub archived: bool,
     /// How many bytes it takes.
     pub bytes: u64,
 }
 
-/// What became of one produced commit.
+/// What became of one commit of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CommittedChangeState {
-    /// The task.
-    pub task: String,
+    /// The step of the plan.
+    #[serde(alias = "task")]
+    pub step: String,
     /// The commit.
     pub commit: String,
-    /// Whether the line contains it.
-    pub integrated: bool,
-    /// Whether it left the scope of its task. Such a commit is kept and never integrated.
+    /// Whether the integration branch contains it.
+    #[serde(alias = "integrated")]
+    pub merged: bool,
+    /// Whether it left the scope of its step. Such a commit is kept and never merged.
     pub outside: bool,
 }
 
-/// Every line, and what was found and not understood.
+/// Every integration branch, and what was found and not understood.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct IntegrationBranchList {
     /// By run and repository.
-    pub lines: Vec<IntegrationBranchView>,
+    #[serde(alias = "lines")]
+    pub branches: Vec<IntegrationBranchView>,
     /// Names below the quarantine of the state directory: what lay there and belonged to nothing.
     pub quarantined: Vec<String>,
 }
 
-/// Opens a workspace over a line for an agent, or finds the one of this name again, beginning where
-/// it began.
+/// Opens a workspace over an integration branch for an agent, or finds the one of this name again,
+/// beginning where it began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenWorkspaceOnBranch {
+    /// The integration branch.
+    pub branch: IntegrationBranchRef,
     /// The name of the workspace, chosen by the caller: opening it again finds it again.
-    pub id: WorkspaceId,
-    /// What is to be done there, for people.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub title: String,
-    /// Where the agent says it will write, as patterns, at most 64. What it writes elsewhere never
-    /// reaches the line. Nothing declared means anywhere.
+    pub workspace: WorkspaceId,
+    /// Where the agent says it will write, as patterns, at most 64. What it writes elsewhere is
+    /// never merged. Nothing declared means anywhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub write_scope: Vec<String>,
-    /// Commits that the line must contain already, at most 256: what the task depends on.
+    /// Commits that the branch must contain already, at most 256: what the step depends on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     pub contains: Vec<String>,
@@ -92,36 +95,33 @@ pub struct OpenWorkspaceOnBranch {
     pub start: BranchWorkspaceStart,
 }
 
-/// What a workspace over a line begins with.
+/// What a workspace over an integration branch begins with. Logs of runs hold it as it is written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "at", rename_all = "snake_case", deny_unknown_fields)]
 pub enum BranchWorkspaceStart {
-    /// The line as it is, and nothing changed: for a task.
-    Line,
-    /// The line as it is, with what a produced commit changes laid over it, conflict markers where
-    /// both changed the same: for the agent that resolves a conflict. What is produced there has that
-    /// commit as a second parent.
+    /// The branch as it is, and nothing changed: for a step.
+    #[serde(rename = "line", alias = "branch")]
+    Branch,
+    /// The branch as it is, with what an agent's commit changes put over it, conflict markers where
+    /// both changed the same: for the agent that resolves a conflict. What is committed there has
+    /// that commit as a second parent.
     Merge {
-        /// The produced commit.
+        /// The agent's commit.
         commit: String,
     },
 }
 
-/// Makes a commit of what an agent changed, and keeps it under the name of its task.
+/// Makes a commit of what an agent changed, and keeps it under the name of its step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CommitAgentChange {
-    /// Identity of the effect: the same id never happens twice.
-    pub effect: EffectId,
-    /// Lease epoch of the caller.
-    pub epoch: u64,
-    /// The run, which must be the line's.
-    pub run: RunId,
-    /// The task: 1 to 64 letters, digits, `-` and `_`. Several commits may be produced for one
-    /// task; all of them are kept.
+    /// The integration branch, of the run that asks.
+    pub branch: IntegrationBranchRef,
+    /// The step: 1 to 64 letters, digits, `-` and `_`. Several commits may be made for one step;
+    /// all of them are kept.
     #[schemars(length(min = 1, max = 64))]
-    pub task: String,
-    /// The workspace, opened over this line.
+    pub step: String,
+    /// The workspace, opened over this branch.
     pub workspace: WorkspaceId,
     /// The state that was judged. Another one is refused.
     pub tree: Digest,
@@ -132,7 +132,7 @@ pub struct CommitAgentChange {
     pub at: u64,
 }
 
-/// What was produced.
+/// An agent's change as a commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CommittedAgentChangeView {
@@ -142,29 +142,25 @@ pub struct CommittedAgentChangeView {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
     /// Those of them outside the scope that was declared when the workspace was opened. If there is
-    /// one the commit is kept but will not be integrated.
+    /// one the commit is kept but will not be merged.
     pub outside: Vec<String>,
 }
 
-/// Brings a produced commit into the line, if it merges without a conflict and the tests of the
-/// merged files say nothing worse than before. Otherwise nothing is changed.
+/// Merges an agent's commit into the integration branch, if it merges without a conflict and the
+/// tests of the merged files say nothing worse than before. Otherwise nothing is changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MergeAgentChange {
-    /// Identity of the effect: the same id never happens twice.
-    pub effect: EffectId,
-    /// Lease epoch of the caller.
-    pub epoch: u64,
-    /// The run, which must be the line's.
-    pub run: RunId,
-    /// The task it was produced for.
+    /// The integration branch, of the run that asks.
+    pub branch: IntegrationBranchRef,
+    /// The step it was made for.
     #[schemars(length(min = 1, max = 64))]
-    pub task: String,
-    /// The produced commit.
+    pub step: String,
+    /// The agent's commit.
     pub commit: String,
-    /// What must hold on the merged files; nothing is run where nothing is said.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tests: Option<MergeTestRequirement>,
+    /// What must hold on the merged files.
+    #[serde(default)]
+    pub tests: MergeTestRequirement,
     /// The merge commit's message.
     #[schemars(length(min = 1, max = 65536))]
     pub message: String,
@@ -173,7 +169,7 @@ pub struct MergeAgentChange {
 }
 
 /// What must hold on merged files.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MergeTestRequirement {
     /// The command that runs the tests, where it is not to be found out.
@@ -183,7 +179,9 @@ pub struct MergeTestRequirement {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub folder: String,
     /// What the tests said before. What passed must pass, and what it does not know must not fail.
-    pub before: Box<TestBaseline>,
+    /// Where nothing is said, nothing is run: the branch is judged as a whole later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Box<TestBaseline>>,
     /// Commands that must succeed, as a shell reads them, at most 32.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
@@ -192,12 +190,13 @@ pub struct MergeTestRequirement {
     pub tests_ms: u64,
 }
 
-/// What came of an attempt to integrate.
+/// What came of an attempt to merge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "integration", rename_all = "snake_case", deny_unknown_fields)]
 pub enum MergeAgentChangeResult {
-    /// The line contains it now.
-    Integrated {
+    /// The integration branch contains it now.
+    #[serde(alias = "integrated")]
+    Merged {
         /// The merge commit that brought it in.
         commit: String,
         /// What the tests of the merged files said, where they were run: what the next candidate
@@ -205,20 +204,20 @@ pub enum MergeAgentChangeResult {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tests: Option<Box<ProjectTestResults>>,
     },
-    /// Both sides changed the same places. The line is as it was.
+    /// Both sides changed the same places. The branch is as it was.
     Conflict {
-        /// Where the line was.
+        /// Where the branch was.
         onto: String,
         /// The conflicts, file by file.
         files: Vec<ConflictFile>,
-        /// What the line did to those files since both parted, as a unified diff, at most 64 KiB.
+        /// What the branch did to those files since both parted, as a unified diff, at most 64 KiB.
         ours: String,
         /// What the candidate did to them.
         theirs: String,
     },
-    /// It merges, and then tests fail that did not: a conflict of meanings. The line is as it was.
+    /// It merges, and then tests fail that did not: a conflict of meanings. The branch is as it was.
     TestConflict {
-        /// Where the line was.
+        /// Where the branch was.
         onto: String,
         /// Tests that passed before and do not now, and new ones that fail.
         failing: Vec<String>,
@@ -229,9 +228,9 @@ pub enum MergeAgentChangeResult {
         /// In one sentence.
         why: String,
     },
-    /// It cannot be told: the tests did not end, or could not be run. The line is as it was.
+    /// It cannot be told: the tests did not end, or could not be run. The branch is as it was.
     Unclear {
-        /// Where the line was.
+        /// Where the branch was.
         onto: String,
         /// Why.
         why: String,
@@ -270,71 +269,26 @@ pub struct ConflictHunk {
     pub text: String,
 }
 
-/// Makes a workspace of the commit that a line began with hold all that the line holds now, as its
-/// change: what is then weighed, shown and delivered as the run's result. Whatever else was changed
-/// there is gone.
+/// Makes a workspace of the commit that an integration branch began with hold all that the branch
+/// holds now, as its change: what is then verified, shown and delivered as the run's result.
+/// Whatever else was changed there is gone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FillWorkspaceFromBranch {
-    /// Identity of the effect: the same id never happens twice.
-    pub effect: EffectId,
-    /// Lease epoch of the caller.
-    pub epoch: u64,
-    /// The run, which must be the line's.
-    pub run: RunId,
-    /// The workspace of the line's first commit.
+    /// The integration branch, of the run that asks.
+    pub branch: IntegrationBranchRef,
+    /// The workspace of the branch's first commit.
     pub workspace: WorkspaceId,
 }
 
-/// What was laid.
+/// A workspace that holds what the integration branch holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FilledWorkspaceView {
-    /// The line's commit whose files the workspace holds now.
+    /// The branch's commit whose files the workspace holds now.
     pub commit: String,
     /// Names the state, as taking the change does.
     pub tree: Digest,
     /// The files that are changed.
     pub files: Vec<String>,
-}
-
-/// Puts the results of a run into several repositories: branches in all of them, or in none.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct DeliverAllRequest {
-    /// Identity of the effect: the same id never happens twice.
-    pub effect: EffectId,
-    /// Lease epoch of the caller.
-    pub epoch: u64,
-    /// The run on whose behalf it is done.
-    pub run: RunId,
-    /// One for each repository, at most 16.
-    #[schemars(length(min = 1, max = 16))]
-    pub parts: Vec<DeliverAllPart>,
-}
-
-/// The change of one workspace on its way into its repository.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct DeliverAllPart {
-    /// The workspace of a commit.
-    pub workspace: WorkspaceId,
-    /// The state that was judged. Another one is not delivered.
-    pub tree: Digest,
-    /// The branch to make, which must not be there.
-    #[schemars(length(min = 1, max = 200))]
-    pub branch: String,
-    /// The commit's message.
-    #[schemars(length(min = 1, max = 65536))]
-    pub message: String,
-    /// The commit's time, Unix time in seconds.
-    pub at: u64,
-}
-
-/// Changes that arrived, all of them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct DeliverAllResult {
-    /// In the order of the parts.
-    pub parts: Vec<DeliveredView>,
 }

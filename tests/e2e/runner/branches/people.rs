@@ -1,18 +1,18 @@
-//! What people see of lines, and archive.
+//! What people see of integration branches, and archive.
 
 use lula_runner_api::BranchWorkspaceStart;
 
-use super::{integrated, scene};
+use super::{merged, of, scene};
 use crate::runner::Scene;
 
 #[test]
-fn a_person_sees_lines_and_archives_them_and_strangers_are_set_aside() {
+fn a_person_sees_branches_and_archives_them_and_strangers_are_set_aside() {
     let mut scene = scene();
-    let line = scene.line_in(&scene.tree());
-    scene.agent(&line.line, &[], BranchWorkspaceStart::Line);
+    let branch = scene.branch_in(&scene.tree());
+    scene.agent(&of(&branch), &[], BranchWorkspaceStart::Branch);
     scene.puts("new.txt", "new\n");
-    let made = scene.produce(&line.line, "t");
-    integrated(scene.integrate(&line.line, "t", &made.commit, None));
+    let made = scene.commit_step(&of(&branch), "t");
+    merged(scene.merge(&of(&branch), "t", &made.commit, None));
     let stranger = scene.state().join("lines/strange");
     std::fs::create_dir_all(&stranger).unwrap();
     std::fs::write(stranger.join("work"), "somebody's").unwrap();
@@ -25,7 +25,7 @@ fn a_person_sees_lines_and_archives_them_and_strangers_are_set_aside() {
     // An agent is at work there.
     lula(&scene, &["workspaces", "--archive", &run]).exits(6);
     scene.crash();
-    let listed = lula(&scene, &["workspaces", "--lines", "--json"])
+    let listed = lula(&scene, &["workspaces", "--branches", "--json"])
         .exits(0)
         .json();
     assert_eq!(listed["lines"][0]["integrated"], 1, "{listed}");
@@ -38,9 +38,9 @@ fn a_person_sees_lines_and_archives_them_and_strangers_are_set_aside() {
     let bundle = scene
         .state()
         .join("lines")
-        .join(&line.line)
+        .join(&branch.branch)
         .join("archive.bundle");
     assert!(bundle.is_file());
     let none = lula(&scene, &["workspaces", "--archive", "run_none"]);
-    none.exits(2).says("has no lines");
+    none.exits(2).says("has no integration branch");
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use lula_protocol::Digest;
 use lula_runner_api::client::RunnerClientError;
-use lula_runner_api::{BranchWorkspaceStart, DeliverAllPart, DeliverAllRequest};
+use lula_runner_api::{BranchWorkspaceStart, ChangeDelivery, DeliverChanges, EffectCall};
 
-use super::{integrated, repository};
-use crate::runner::{Scene, effect, refusal};
+use super::{merged, of, repository};
+use crate::runner::{Scene, refusal};
 use crate::support::{Dice, git};
 
 /// A scene whose root holds several repositories.
@@ -31,42 +31,40 @@ fn several(names: &[&str]) -> (Scene, Vec<PathBuf>) {
 }
 
 impl Scene {
-    /// A line in a repository with one change in it, laid into a workspace.
-    fn result_in(&mut self, tree: &Path, file: &str) -> DeliverAllPart {
-        let line = self.line_in(tree);
-        self.agent(&line.line, &[], BranchWorkspaceStart::Line);
+    /// An integration branch with one change in it, which fills a workspace.
+    fn result_in(&mut self, tree: &Path, file: &str) -> ChangeDelivery {
+        let branch = self.branch_in(tree);
+        self.agent(&of(&branch), &[], BranchWorkspaceStart::Branch);
         self.sh(&format!("echo new > {file}"));
-        let made = self.produce(&line.line, "t");
-        integrated(self.integrate(&line.line, "t", &made.commit, None));
-        let (workspace, tree) = self.whole(&line);
-        DeliverAllPart {
+        let made = self.commit_step(&of(&branch), "t");
+        merged(self.merge(&of(&branch), "t", &made.commit, None));
+        let (workspace, tree) = self.whole(&branch);
+        ChangeDelivery {
             workspace,
             tree,
             branch: "lula/set".to_owned(),
             message: "a set\n".to_owned(),
             at: 1_000_003,
+            into_files: false,
         }
     }
 
-    fn set(&self, parts: &[DeliverAllPart]) -> DeliverAllRequest {
-        DeliverAllRequest {
-            effect: effect(),
-            epoch: 1,
-            run: self.run.clone(),
-            parts: parts.to_vec(),
-        }
+    fn set(&self, parts: &[ChangeDelivery]) -> EffectCall<DeliverChanges> {
+        self.once(DeliverChanges {
+            deliveries: parts.to_vec(),
+        })
     }
 }
 
 #[test]
 fn several_repositories_get_their_branches_together_or_none_does() {
     let (mut scene, trees) = several(&["one", "two"]);
-    let mut parts: Vec<DeliverAllPart> = trees
+    let mut parts: Vec<ChangeDelivery> = trees
         .iter()
         .map(|tree| scene.result_in(tree, "b.txt"))
         .collect();
     let deliver =
-        |scene: &Scene, order: &DeliverAllRequest| scene.wait(scene.client().deliver_all(order));
+        |scene: &Scene, call: &EffectCall<DeliverChanges>| scene.wait(scene.client().deliver(call));
     let has = |tree: &Path| !git(tree, &["branch", "--list", "lula/set"]).is_empty();
     // A branch that is in the way anywhere is in the way everywhere.
     git(&trees[1], &["branch", "lula/set"]);
@@ -82,7 +80,7 @@ fn several_repositories_get_their_branches_together_or_none_does() {
     let taken = scene.wait(scene.client().taken(&scene.workspace)).unwrap();
     let held = scene.set(&[
         parts[0].clone(),
-        DeliverAllPart {
+        ChangeDelivery {
             tree: taken.tree,
             ..guarded
         },
@@ -106,7 +104,7 @@ fn several_repositories_get_their_branches_together_or_none_does() {
 #[test]
 fn killed_in_a_delivery_all_branches_are_there_or_none() {
     let (mut scene, trees) = several(&["one", "two", "three"]);
-    let base: Vec<DeliverAllPart> = trees
+    let base: Vec<ChangeDelivery> = trees
         .iter()
         .map(|tree| scene.result_in(tree, "b.txt"))
         .collect();
@@ -124,8 +122,7 @@ fn killed_in_a_delivery_all_branches_are_there_or_none() {
         }
         let order = scene.set(&parts);
         let wait = Duration::from_micros(dice.roll(120_000));
-        let answered =
-            scene.struck_after(wait, |scene| scene.wait(scene.client().deliver_all(&order)));
+        let answered = scene.struck_after(wait, |scene| scene.wait(scene.client().deliver(&order)));
         // The next runner has put it right before it answers anything.
         let there = |tree: &PathBuf| {
             !git(tree, &["branch", "--list", &format!("lula/set-{round}")]).is_empty()
@@ -135,7 +132,7 @@ fn killed_in_a_delivery_all_branches_are_there_or_none() {
             count == 0 || count == trees.len(),
             "{count} in round {round}"
         );
-        let again = scene.wait(scene.client().deliver_all(&order)).unwrap();
+        let again = scene.wait(scene.client().deliver(&order)).unwrap();
         match answered {
             Ok(answered) => assert_eq!(again, answered),
             Err(error) => {

@@ -51,27 +51,27 @@ pub fn named(names: &[String], installation: &Installation) -> Result<Vec<ModelC
 
 /// The door to models a run knows, and a guard that keeps their keys out of every store.
 pub fn door(
-    minds: &[ModelChoice],
+    models: &[ModelChoice],
     installation: &Installation,
 ) -> Result<(Arc<dyn ModelPort>, SecretGuard), HostError> {
     let mut guard = SecretGuard::default();
-    if minds.is_empty() {
+    if models.is_empty() {
         return Ok((Arc::new(NoModels), guard));
     }
     let mut endpoints: Vec<ModelEndpoint> = Vec::new();
-    for mind in minds {
-        let endpoint = models::endpoint(&models::name(&mind.name)?, &installation.config)?;
+    for model in models {
+        let endpoint = models::endpoint(&models::name(&model.name)?, &installation.config)?;
         if let Some(key) = &endpoint.key {
             guard = key.lend(|key| {
                 diagnosis::conceal(key);
-                guard.watch_for(&mind.name, key)
+                guard.watch_for(&model.name, key)
             });
         }
         // What the run was told when it began holds.
         endpoints.push(ModelEndpoint {
-            capability: mind.capability,
-            context: mind.context,
-            price: mind.rates.into(),
+            capability: model.capability,
+            context: model.context,
+            price: model.rates.into(),
             ..endpoint
         });
     }

@@ -1,4 +1,4 @@
-//! `lula run`: the brain thinks, the runner does, and neither can do the other's part.
+//! `lula run`: the driver decides, the runner acts, and neither can do the other's part.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::support::{FIX, LulaEnv, Models, Repo, processes_of};
 
 #[test]
-fn the_brain_cannot_open_a_file_of_the_repository_nor_of_its_workspace() {
+fn the_driver_cannot_open_a_file_of_the_repository_nor_of_its_workspace() {
     let world = LulaEnv::new();
     Repo::buggy(&world);
     world.run(&["run", "--task", FIX]).exits(0);

@@ -1,4 +1,4 @@
-//! The merged files laid out for their tests, and the one step that moves a line.
+//! The merged files extracted for their tests, and the one step that moves an integration branch.
 
 use std::path::{Path, PathBuf};
 
@@ -29,27 +29,27 @@ impl ExtractedTree {
     }
 }
 
-/// Whether a line was moved.
+/// Whether an integration branch was moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BranchAdvance {
     /// To this commit.
-    Landed(String),
+    Merged(String),
     /// Not: it was moved by another process meanwhile.
     Moved,
 }
 
 impl IntegrationBranch {
-    /// Lays the files of a tree out.
-    pub fn lay_out(&self, tree: &str) -> CheckoutResult<ExtractedTree> {
+    /// Extracts the files of a tree.
+    pub fn extract(&self, tree: &str) -> CheckoutResult<ExtractedTree> {
         let directory = tempfile::Builder::new()
             .prefix(SCRATCH)
             .tempdir_in(&self.directory)
             .map_err(io_failed(&self.directory))?;
-        let mut laid = ExtractedTree {
+        let mut extracted = ExtractedTree {
             directory,
             below: None,
         };
-        let (files, index) = (laid.path(), laid.directory.path().join("index"));
+        let (files, index) = (extracted.path(), extracted.directory.path().join("index"));
         std::fs::create_dir(&files).map_err(io_failed(&files))?;
         for arguments in [
             &["read-tree", named(tree)?][..],
@@ -63,9 +63,9 @@ impl IntegrationBranch {
                 .args(arguments);
             succeeded(feed(&mut command, &[])?, arguments)?;
         }
-        let (repository, beside) = (&self.record.repository, laid.directory.path());
-        laid.below = IgnoredLayers::make(&self.git, repository, &files, beside)?;
-        Ok(laid)
+        let (repository, beside) = (&self.record.repository, extracted.directory.path());
+        extracted.below = IgnoredLayers::make(&self.git, repository, &files, beside)?;
+        Ok(extracted)
     }
 
     /// Removes what a crash left of merged files. Nothing but copies is in them.
@@ -78,16 +78,16 @@ impl IntegrationBranch {
         }
     }
 
-    /// Makes a clean merge the line's commit, if the line still is where it was merged with. The
+    /// Makes a clean merge the branch's commit, if the branch still is where it was merged with. The
     /// note is kept with it in the same step: a caller that asks again is told it again.
-    pub fn land(
+    pub fn advance(
         &self,
         merge: &Merge,
         order: &BranchDelivery<'_>,
         note: &[u8],
     ) -> CheckoutResult<BranchAdvance> {
         if !merge.conflicts.is_empty() {
-            let message = "a merge with conflicts cannot be landed".to_owned();
+            let message = "a merge with conflicts cannot be merged".to_owned();
             return Err(CheckoutError::Refused(message));
         }
         let parents = [merge.onto.as_str(), merge.candidate.as_str()];
@@ -109,7 +109,7 @@ impl IntegrationBranch {
         let arguments = ["update-ref", "--no-deref", "-m", "lula", "--stdin"];
         let output = feed(self.command()?.args(arguments), update.as_bytes())?;
         if output.status.success() {
-            return Ok(BranchAdvance::Landed(commit));
+            return Ok(BranchAdvance::Merged(commit));
         }
         if self.commit()? != merge.onto {
             return Ok(BranchAdvance::Moved);
@@ -117,7 +117,7 @@ impl IntegrationBranch {
         succeeded(output, &arguments).map(|_| BranchAdvance::Moved)
     }
 
-    /// The note that was kept when a candidate landed.
+    /// The note that was kept when a candidate was merged.
     pub fn note(&self, candidate: &str) -> CheckoutResult<Option<Vec<u8>>> {
         let told = self.reference(&format!("told/{}", named(candidate)?));
         match super::resolve(&self.git, &self.private(), &told) {
@@ -126,8 +126,8 @@ impl IntegrationBranch {
         }
     }
 
-    /// The first commit of the line itself that contains a candidate.
-    pub fn landed(&self, candidate: &str) -> CheckoutResult<Option<String>> {
+    /// The first commit of the branch itself that contains a candidate.
+    pub fn merged_by(&self, candidate: &str) -> CheckoutResult<Option<String>> {
         if !self.contains(candidate)? {
             return Ok(None);
         }

@@ -1,8 +1,8 @@
-//! The other repositories of a run: what is done in its own workspace is done in theirs too, and
-//! what comes of all of them is delivered together.
+//! The repositories of a run beside the first: what is done in the first one's workspace is done in
+//! theirs, and what comes of all of them is delivered together.
 //!
-//! Each repository (`Task::also`) has a workspace and an integration branch of its own; a task of
-//! the plan names one, and an effect in another repository's workspace is `RunEffect::Elsewhere`. Each
+//! Each repository has a workspace and an integration branch of its own; a step of the plan names
+//! one, and an effect in another workspace than the first is `RunEffect::InRepository`. Each
 //! repository tunes the roles, has the guidelines of the agents that work in it, and commands that
 //! must succeed there (`Task::terms`). All changes are judged, the worst verdict counts, and one
 //! effect delivers all of them or none. Taking them back is `lula_workspace::checkout::undo`.
@@ -10,26 +10,29 @@
 use std::fmt::Write;
 
 use lula_graph::{NodeContext, VisitStop};
+use lula_protocol::WorkspaceId;
 
 use super::{context, tried};
-use lula_runner_api::CommittedChangeView;
+use lula_runner_api::{CommittedChangeView, FillWorkspaceFromBranch, IntegrationBranchRef};
 
 use crate::effects::RunEffect;
 use crate::recovery::AttemptFailureClass;
-use crate::runner_port::{
-    AgentWorkspace, DeliverRequest, DeliverRequestPart, IntegrationBranchRef,
-};
+use crate::runner_port::AgentWorkspace;
 use crate::survey::ProjectSurvey;
 use crate::verdict::{RunVerdict, VerificationEvidence, judge};
 use crate::work::{
-    CoderBrief, CoderProposal, CodingState, EarlyEnd, OtherRepository, RunStateEvent, TestBaseline,
+    CoderBrief, CoderProposal, CodingState, EarlyEnd, RepositoryEvent, RepositoryPlace,
+    RepositoryState, RunStateEvent, TestBaseline,
 };
 
-/// The same in the workspace of another repository.
-pub(super) fn there(number: usize, deed: RunEffect) -> RunEffect {
-    RunEffect::Elsewhere {
-        site: number,
-        act: Box::new(deed),
+/// An effect in the workspace of a repository.
+pub(super) fn in_repository(repo: usize, effect: RunEffect) -> RunEffect {
+    if repo == 0 {
+        return effect;
+    }
+    RunEffect::InRepository {
+        repo,
+        effect: Box::new(effect),
     }
 }
 
@@ -37,26 +40,28 @@ pub(super) fn there(number: usize, deed: RunEffect) -> RunEffect {
 pub(super) async fn open(
     work: &CodingState,
     ctx: &mut NodeContext<'_>,
-) -> Result<Result<Vec<OtherRepository>, String>, VisitStop> {
-    let mut sites = Vec::new();
-    for (index, repository) in work.task.also.iter().enumerate() {
-        let deed = RunEffect::Open {
+) -> Result<Result<Vec<RepositoryPlace>, String>, VisitStop> {
+    let mut places = Vec::new();
+    for (repo, named) in work.task.repositories.iter().enumerate().skip(1) {
+        let repository = named.path.clone();
+        let effect = RunEffect::Open {
             repository: repository.clone(),
         };
-        let place: AgentWorkspace = match tried(ctx.effect(there(index + 1, deed).effect()).await)?
-        {
-            Ok(place) => place,
+        let effect = in_repository(repo, effect).request();
+        match tried(ctx.effect::<AgentWorkspace>(effect).await)? {
+            Ok(place) => places.push(RepositoryPlace { repository, place }),
             Err(why) => return Ok(Err(why)),
-        };
-        sites.push(OtherRepository {
-            repository: repository.clone(),
-            place,
-            baseline: None,
-            taken: None,
-            delivered: None,
-        });
+        }
     }
-    Ok(Ok(sites))
+    Ok(Ok(places))
+}
+
+/// The repositories beside the first, with their workspaces, once those are open.
+pub(super) fn others(
+    work: &CodingState,
+) -> impl Iterator<Item = (usize, &RepositoryState, WorkspaceId)> {
+    let all = work.repositories.iter().enumerate().skip(1);
+    all.filter_map(|(repo, it)| Some((repo, it, it.place.as_ref()?.workspace.clone())))
 }
 
 /// What the other repositories hold, and what their tests say.
@@ -65,16 +70,15 @@ pub(super) async fn look(
     ctx: &mut NodeContext<'_>,
 ) -> Result<Result<Vec<(TestBaseline, CoderBrief)>, EarlyEnd>, VisitStop> {
     let mut seen = Vec::new();
-    for (index, site) in work.sites.iter().enumerate() {
-        let workspace = site.place.workspace.clone();
-        let baseline = if let Some(baseline) = &site.baseline {
+    for (repo, repository, workspace) in others(work) {
+        let baseline = if let Some(baseline) = &repository.baseline {
             baseline.clone()
         } else {
-            let deed = context::examine(work, index + 1, &workspace);
-            match tried(ctx.effect(there(index + 1, deed).effect()).await)? {
+            let effect = context::run_tests(work, repo, &workspace);
+            match tried(ctx.effect(in_repository(repo, effect).request()).await)? {
                 Ok(baseline) => baseline,
                 Err(why) => {
-                    let name = work.repository_name(index + 1);
+                    let name = work.repository_name(repo);
                     let why = format!("the tests of {name} cannot be run here: {why}");
                     return Ok(Err(EarlyEnd::Environment { why, broken: None }));
                 }
@@ -84,9 +88,9 @@ pub(super) async fn look(
             return Ok(Err(end));
         }
         let mut wanted = context::wanted(work, &baseline);
-        wanted.repository.clone_from(&site.repository);
-        let deed = RunEffect::Survey { workspace, wanted };
-        let effect = there(index + 1, deed).effect();
+        work.repository(repo).clone_into(&mut wanted.repository);
+        let effect = RunEffect::Survey { workspace, wanted };
+        let effect = in_repository(repo, effect).request();
         let survey: ProjectSurvey = tried(ctx.effect(effect).await)?.unwrap_or_default();
         let brief = context::brief(survey, &work.task.text, &baseline);
         seen.push((baseline, brief));
@@ -94,34 +98,42 @@ pub(super) async fn look(
     Ok(Ok(seen))
 }
 
-/// The line of a run in one of its repositories.
-pub(super) fn line(work: &CodingState, repo: usize, ctx: &NodeContext<'_>) -> IntegrationBranchRef {
-    let base = work.place_of(repo).map(|place| place.origin.commit.clone());
+/// The integration branch of a run in one of its repositories.
+pub(super) fn branch(
+    work: &CodingState,
+    repo: usize,
+    ctx: &NodeContext<'_>,
+) -> IntegrationBranchRef {
     IntegrationBranchRef {
         run: ctx.run().clone(),
         repository: work.repository(repo).to_owned(),
-        base: base.unwrap_or_default(),
+        base: Some(work.base_of(repo).to_owned()),
     }
 }
 
-/// Takes what is integrated in the other repositories to where it is judged.
-pub(super) async fn lay(
+/// Fills the workspaces of the other repositories from their integration branches.
+pub(super) async fn fill(
     work: &CodingState,
     ctx: &mut NodeContext<'_>,
 ) -> Result<Result<(), String>, VisitStop> {
     let Some(joint) = &work.joint else {
         return Ok(Ok(()));
     };
-    for (index, site) in work.sites.iter().enumerate() {
-        if !joint.changed(index + 1) {
+    for (repo, _, workspace) in others(work) {
+        if !joint.changed(repo) {
             continue;
         }
-        let deed = RunEffect::Lay {
-            line: line(work, index + 1, ctx),
-            workspace: site.place.workspace.clone(),
+        let effect = RunEffect::Fill {
+            order: FillWorkspaceFromBranch {
+                branch: branch(work, repo, ctx),
+                workspace,
+            },
         };
-        let laid = tried(ctx.effect::<()>(there(index + 1, deed).effect()).await)?;
-        if let Err(why) = laid {
+        let filled = tried(
+            ctx.effect::<()>(in_repository(repo, effect).request())
+                .await,
+        )?;
+        if let Err(why) = filled {
             return Ok(Err(why));
         }
     }
@@ -132,31 +144,29 @@ pub(super) async fn lay(
 /// reader.
 pub(super) async fn take(
     work: &CodingState,
-    produced: &mut CoderProposal,
+    proposal: &mut CoderProposal,
     ctx: &mut NodeContext<'_>,
 ) -> Result<Vec<RunStateEvent>, VisitStop> {
-    let Some(joint) = work.joint.as_ref().filter(|_| !work.sites.is_empty()) else {
+    let Some(joint) = work.joint.as_ref().filter(|_| work.repositories.len() > 1) else {
         return Ok(Vec::new());
     };
     let mut events = Vec::new();
     let mut all = Combined::default();
-    all.add(&work.repository_name(0), &produced.diff, &produced.files);
-    for (index, site) in work.sites.iter().enumerate() {
-        if !joint.changed(index + 1) {
+    all.add(&work.repository_name(0), &proposal.diff, &proposal.files);
+    for (repo, _, workspace) in others(work) {
+        if !joint.changed(repo) {
             continue;
         }
-        let deed = RunEffect::Change {
-            workspace: site.place.workspace.clone(),
-        };
-        let taken: CommittedChangeView = ctx.effect(there(index + 1, deed).effect()).await?;
-        all.add(&work.repository_name(index + 1), &taken.diff, &taken.files);
-        events.push(RunStateEvent::TakenToo {
-            site: index + 1,
+        let effect = RunEffect::TakeChange { workspace };
+        let taken: CommittedChangeView = ctx.effect(in_repository(repo, effect).request()).await?;
+        all.add(&work.repository_name(repo), &taken.diff, &taken.files);
+        events.push(RunStateEvent::Repository(RepositoryEvent::Taken {
+            repo,
             taken,
-        });
+        }));
     }
-    produced.diff = all.diff;
-    produced.files = all.files;
+    proposal.diff = all.diff;
+    proposal.files = all.files;
     Ok(events)
 }
 
@@ -179,35 +189,35 @@ impl Combined {
 }
 
 /// Judges the changes of the other repositories too. All of it is right, or it is not.
-pub(super) async fn weigh_too(
+pub(super) async fn verify_others(
     own: (VerificationEvidence, RunVerdict),
     work: &CodingState,
     ctx: &mut NodeContext<'_>,
 ) -> Result<(VerificationEvidence, RunVerdict), VisitStop> {
     let mut judged = Vec::new();
-    for (index, site) in work.sites.iter().enumerate() {
-        let accept = work.acceptance(index + 1);
-        let taken = site.taken.as_ref();
+    for (repo, repository, workspace) in others(work) {
+        let accept = work.acceptance(repo);
+        let taken = repository.taken.as_ref();
         let changed = taken.is_some_and(|taken| !taken.files.is_empty());
         if !changed && accept.is_empty() {
             continue;
         }
-        let before = site.baseline.clone().unwrap_or_default();
-        let deed = RunEffect::Weigh {
-            workspace: site.place.workspace.clone(),
+        let before = repository.baseline.clone().unwrap_or_default();
+        let effect = RunEffect::Verify {
+            workspace,
             tests: work.task.tests.clone(),
-            folder: work.task.folder_of(index + 1).to_owned(),
+            folder: work.task.folder_of(repo).to_owned(),
             before: Box::new(before),
             first: Vec::new(),
             accept,
             tests_ms: work.task.tests_ms,
         };
-        let effect = there(index + 1, deed).effect();
-        let name = work.repository_name(index + 1);
+        let effect = in_repository(repo, effect).request();
+        let name = work.repository_name(repo);
         judged.push(
             match tried(ctx.effect::<VerificationEvidence>(effect).await)? {
                 Ok(evidence) if changed => {
-                    let verdict = judge(&work.goal(index + 1), &evidence);
+                    let verdict = judge(&work.goal(repo), &evidence);
                     (name, Some(evidence), verdict)
                 }
                 Ok(evidence) => match unmet(&evidence) {
@@ -281,34 +291,6 @@ fn together(
         },
     };
     (found.unwrap_or(evidence), verdict)
-}
-
-/// How all changes are delivered, given how the run's own would be.
-pub(super) fn deliver(work: &CodingState, own: DeliverRequest) -> RunEffect {
-    if work.sites.is_empty() {
-        return RunEffect::Deliver { order: own };
-    }
-    let mut parts = Vec::new();
-    if work.joint.as_ref().is_some_and(|joint| joint.changed(0)) {
-        parts.push(DeliverRequestPart {
-            site: 0,
-            order: own.clone(),
-        });
-    }
-    for (index, site) in work.sites.iter().enumerate() {
-        let Some(taken) = site.taken.as_ref().filter(|taken| !taken.files.is_empty()) else {
-            continue;
-        };
-        parts.push(DeliverRequestPart {
-            site: index + 1,
-            order: DeliverRequest {
-                workspace: site.place.workspace.clone(),
-                tree: taken.tree,
-                ..own.clone()
-            },
-        });
-    }
-    RunEffect::DeliverAll { parts }
 }
 
 #[cfg(test)]

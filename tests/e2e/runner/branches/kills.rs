@@ -1,25 +1,25 @@
-//! Lines over kill -9 of the runner.
+//! Integration branches over kill -9 of the runner.
 
 use std::time::Duration;
 
 use lula_runner_api::client::RunnerClientError;
 use lula_runner_api::{BranchWorkspaceStart, IntegrationBranchView, MergeAgentChangeResult};
 
-use super::repository;
+use super::{of, repository};
 use crate::runner::Scene;
 use crate::support::{Dice, git, listing};
 
-/// What the files of a line are.
-fn files_of(scene: &Scene, line: &IntegrationBranchView) -> String {
-    let directory = scene.state().join("lines").join(&line.line).join("git");
+/// What the files of a branch are.
+fn files_of(scene: &Scene, branch: &IntegrationBranchView) -> String {
+    let directory = scene.state().join("lines").join(&branch.branch).join("git");
     git(
         &directory,
-        &["rev-parse", &format!("{}^{{tree}}", line.commit)],
+        &["rev-parse", &format!("{}^{{tree}}", branch.commit)],
     )
 }
 
 #[test]
-fn killed_at_any_moment_nothing_produced_is_lost_and_nothing_merged_twice() {
+fn killed_at_any_moment_nothing_committed_is_lost_and_nothing_merged_twice() {
     let text = (0..12).fold(String::new(), |text, number| {
         format!("{text}line {number}\n")
     });
@@ -31,56 +31,56 @@ fn killed_at_any_moment_nothing_produced_is_lost_and_nothing_merged_twice() {
     let untouched = listing(&struck.tree());
     let mut dice = Dice(3);
     let (mut conflicts, mut cut_off) = (0, 0);
-    let lines = [calm.line_in(&calm.tree()), struck.line_in(&struck.tree())];
+    let branches = [
+        calm.branch_in(&calm.tree()),
+        struck.branch_in(&struck.tree()),
+    ];
     for round in 0..6 {
         // Three agents of one beginning, some of whom meet.
         let edits: Vec<(u64, u64)> = (0..3).map(|_| (dice.roll(2), dice.roll(12))).collect();
         let mut came: [Vec<bool>; 2] = Default::default();
         for (which, scene) in [&mut calm, &mut struck].into_iter().enumerate() {
-            let name = lines[which].line.clone();
+            let name = of(&branches[which]);
             let mut products = Vec::new();
             for (number, (file, at)) in edits.iter().enumerate() {
-                scene.agent(&name, &[], BranchWorkspaceStart::Line);
+                scene.agent(&name, &[], BranchWorkspaceStart::Branch);
                 let path = ["a.txt", "b.txt"][usize::try_from(*file).unwrap()];
                 let at = at + 1;
                 scene.sh(&format!(
                     "sed -i '{at}s/.*/round {round} by {number}/' {path}"
                 ));
-                let order = scene.product(&format!("t{round}-{number}"));
+                let request = scene.agent_commit(&name, &format!("t{round}-{number}"));
                 let made = send(scene, which == 1, &mut dice, &mut cut_off, |scene| {
-                    scene.wait(scene.client().produce(&name, &order))
+                    scene.wait(scene.client().commit_agent_change(&request))
                 });
-                products.push((order.task, made.commit));
+                products.push((request.order.step, made.commit));
             }
-            for (task, commit) in products {
-                let order = scene.merge_of(&task, &commit, None);
+            for (step, commit) in products {
+                let request = scene.merge_of(&name, &step, &commit, None);
                 let done = send(scene, which == 1, &mut dice, &mut cut_off, |scene| {
-                    scene.wait(scene.client().integrate(&name, &order))
+                    scene.wait(scene.client().merge(&request))
                 });
-                came[which].push(matches!(done, MergeAgentChangeResult::Integrated { .. }));
+                came[which].push(matches!(done, MergeAgentChangeResult::Merged { .. }));
                 // The same again, whichever process asks.
-                assert_eq!(
-                    scene.wait(scene.client().integrate(&name, &order)).unwrap(),
-                    done
-                );
+                assert_eq!(scene.wait(scene.client().merge(&request)).unwrap(), done);
             }
         }
         assert_eq!(came[0], came[1], "round {round}");
-        conflicts += came[0].iter().filter(|integrated| !**integrated).count();
+        conflicts += came[0].iter().filter(|merged| !**merged).count();
     }
-    let views = [&calm, &struck].map(|scene| scene.line_in(&scene.tree()));
+    let views = [&calm, &struck].map(|scene| scene.branch_in(&scene.tree()));
     assert_eq!(files_of(&calm, &views[0]), files_of(&struck, &views[1]));
-    assert_eq!(views[1].produced.len(), 18);
-    let left = views[1].produced.iter().filter(|one| !one.integrated);
+    assert_eq!(views[1].commits.len(), 18);
+    let left = views[1].commits.iter().filter(|one| !one.merged);
     assert_eq!(
         left.count(),
         conflicts,
-        "what is not in the line is in a conflict"
+        "what is not in the branch is in a conflict"
     );
     let directory = struck
         .state()
         .join("lines")
-        .join(&views[1].line)
+        .join(&views[1].branch)
         .join("git");
     let merges = git(
         &directory,

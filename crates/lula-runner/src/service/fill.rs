@@ -1,27 +1,27 @@
-//! A workspace that is made to hold what a line holds.
+//! A workspace that is filled from the integration branch.
 
 use lula_protocol::Principal;
 use lula_workspace::{Checkout, IntegrationBranch};
 
 use super::RunnerService;
 use super::before::EffectRollback;
+use super::branches::{refused, request_on};
 use super::effect::{
     EffectCallerRequest, EffectFailure, EffectPermission, EffectPreparation, EffectSubject,
     PerformedEffect, PreparedEffect, RunnerEffect,
 };
-use super::lines::{refused, request_on};
 use super::refusal::RequestRefusal;
 use super::room::RunnerWorkspace;
-use lula_runner_api::{FillWorkspaceFromBranch, FilledWorkspaceView, START};
+use lula_runner_api::{EffectCall, FillWorkspaceFromBranch, FilledWorkspaceView, START};
 
-/// What a line holds, in a workspace of its first commit.
-struct Lay<'a> {
+/// What an integration branch holds, in a workspace of its first commit.
+struct FillWorkspace<'a> {
     room: &'a RunnerWorkspace,
-    line: &'a IntegrationBranch,
+    branch: &'a IntegrationBranch,
     request: EffectCallerRequest,
 }
 
-impl RunnerEffect for Lay<'_> {
+impl RunnerEffect for FillWorkspace<'_> {
     type Output = FilledWorkspaceView;
     type Plan = Checkout;
 
@@ -35,14 +35,14 @@ impl RunnerEffect for Lay<'_> {
 
     fn prepare(
         &self,
-        hands: &RunnerService,
+        service: &RunnerService,
     ) -> Result<EffectPreparation<Checkout, FilledWorkspaceView>, RequestRefusal> {
-        let checkout = hands.checkout(&self.request.entry.workspace)?;
-        let (origin, line) = (checkout.origin(), self.line);
-        if origin.commit != line.base() || origin.repository != line.repository() {
+        let checkout = service.checkout(&self.request.entry.workspace)?;
+        let (origin, branch) = (checkout.origin(), self.branch);
+        if origin.commit != branch.base() || origin.repository != branch.repository() {
             return Err(refused(format!(
-                "the workspace is not one of {}, with which the line began",
-                line.base()
+                "the workspace is not one of {}, with which the integration branch began",
+                branch.base()
             )));
         }
         Ok(EffectPreparation::Ready(PreparedEffect {
@@ -60,13 +60,13 @@ impl RunnerEffect for Lay<'_> {
         checkout: Checkout,
         subject: &mut EffectSubject,
     ) -> Result<PerformedEffect<FilledWorkspaceView>, EffectFailure> {
-        let line = self.line;
-        let commit = line.commit()?;
-        let pieces = line.pieces(line.base(), &commit)?;
+        let branch = self.branch;
+        let commit = branch.commit()?;
+        let pieces = branch.pieces(branch.base(), &commit)?;
         self.room.restore(START)?;
         self.room.lay(&pieces)?;
         let taken = checkout.take(&self.room.workspace())?;
-        subject.about = format!("{} {commit}", line.name());
+        subject.about = format!("{} {commit}", branch.name());
         subject.diff = Some(taken.digest);
         Ok(PerformedEffect::done(FilledWorkspaceView {
             commit,
@@ -77,32 +77,27 @@ impl RunnerEffect for Lay<'_> {
 }
 
 impl RunnerService {
-    /// Makes a workspace of the line's first commit hold what the line holds now.
-    pub fn lay(
+    /// Makes a workspace of the branch's first commit hold what the branch holds now.
+    pub fn fill(
         &self,
         who: &Principal,
-        name: &str,
-        asked: &FillWorkspaceFromBranch,
+        call: &EffectCall<FillWorkspaceFromBranch>,
     ) -> Result<FilledWorkspaceView, RequestRefusal> {
-        let line = self.line_of(name, &asked.run)?;
-        let id = &asked.workspace;
+        let branch = self.branch_of(&call.run, &call.order.branch)?;
+        let id = &call.order.workspace;
         let room = self.room(id)?;
         let _turn = room.turn()?;
-        let plain = FillWorkspaceFromBranch {
-            epoch: 0,
-            ..asked.clone()
-        };
-        let call = request_on(line.name(), &plain)?;
+        let digest = request_on(branch.name(), call)?;
         let request = EffectCallerRequest {
             who: who.clone(),
-            tool: "lay_line",
-            entry: self.entry_of(id, &asked.effect, (&asked.run, asked.epoch), call),
+            tool: "fill_workspace",
+            entry: self.entry_of(id, &call.effect, (&call.run, call.epoch), digest),
         };
-        let mut lay = Lay {
+        let mut fill = FillWorkspace {
             room: &room,
-            line: &line,
+            branch: &branch,
             request,
         };
-        self.run_effect(&mut lay)?.free()
+        self.run_effect(&mut fill)?.free()
     }
 }

@@ -21,7 +21,7 @@ const FIRST: usize = 2_000;
 
 impl RunnerService {
     /// Finds something out, and leaves nothing behind. Ends early when `stop` is set.
-    pub fn trial(
+    pub fn run_tests(
         &self,
         id: &WorkspaceId,
         asked: &TestRunRequest,
@@ -31,28 +31,29 @@ impl RunnerService {
         let room = self.room(id)?;
         // No other call writes while it is copied; what comes after goes on beside the workspace.
         let turn = room.turn()?;
-        if let TestRunRequest::Weigh { accept, .. } | TestRunRequest::Examine { accept, .. } = asked
+        if let TestRunRequest::Verify { accept, .. } | TestRunRequest::RunTests { accept, .. } =
+            asked
             && (accept.len() > COMMANDS || accept.iter().any(|line| line.len() > COMMAND))
         {
             let message = format!("at most {COMMANDS} commands of {COMMAND} bytes");
             return Err(RequestRefusal::BadRequest(message));
         }
         let change = match asked {
-            TestRunRequest::Weigh { first, .. } => {
+            TestRunRequest::Verify { first, .. } => {
                 if first.len() > FIRST {
                     let message = format!("at most {FIRST} tests can be run first");
                     return Err(RequestRefusal::BadRequest(message));
                 }
                 self.changed_files(id, &room)?
             }
-            TestRunRequest::Examine { .. } | TestRunRequest::Search { .. } => Vec::new(),
+            TestRunRequest::RunTests { .. } | TestRunRequest::Search { .. } => Vec::new(),
         };
         let project = ForkableProject::of(&room.workspace(), room.below())?.in_layers(self.forks());
         drop(turn);
         let policy = self.setup.policy.clone();
-        let (TestRunRequest::Examine { tests, .. }
+        let (TestRunRequest::RunTests { tests, .. }
         | TestRunRequest::Search { tests, .. }
-        | TestRunRequest::Weigh { tests, .. }) = asked;
+        | TestRunRequest::Verify { tests, .. }) = asked;
         let ground = SandboxedForkSource::on(self.engine.clone(), project, policy)?
             .for_folder(&tests.folder)
             .stopping(stop);
@@ -61,7 +62,7 @@ impl RunnerService {
         tracing::debug!(workspace = %id, folder = %tests.folder, "test run begins");
         let begun = std::time::Instant::now();
         let found = match asked {
-            TestRunRequest::Examine {
+            TestRunRequest::RunTests {
                 tests,
                 accept,
                 tests_ms,
@@ -74,20 +75,20 @@ impl RunnerService {
                     }
                     Ok(baseline)
                 })
-                .map(|baseline| TestRunResult::Examined {
+                .map(|baseline| TestRunResult::Ran {
                     baseline: Box::new(baseline),
                 }),
             TestRunRequest::Search { tests, search_ms } => {
                 trial::search(&ground, tests, within(*search_ms), watch)
                     .map(|found| TestRunResult::Searched { found })
             }
-            TestRunRequest::Weigh {
+            TestRunRequest::Verify {
                 tests,
                 before,
                 first,
                 accept,
                 tests_ms,
-            } => trial::weigh(
+            } => trial::verify(
                 &ground,
                 &VerificationRequest {
                     change: &change,
@@ -98,7 +99,7 @@ impl RunnerService {
                     deadline: within(*tests_ms),
                 },
             )
-            .map(|evidence| TestRunResult::Weighed {
+            .map(|evidence| TestRunResult::Verified {
                 evidence: Box::new(evidence),
             }),
         };

@@ -1,5 +1,5 @@
-//! The merge queue: a produced commit comes into its line when it merges and the tests of the merged
-//! files say nothing worse, and otherwise nothing is changed.
+//! The merge queue: an agent's commit is merged into its integration branch when git merges it and
+//! the tests of the merged files say nothing worse; otherwise nothing is changed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,40 +9,40 @@ use lula_protocol::Principal;
 use lula_repair::TestSelection;
 use lula_repair::trial::{self, ProjectTestResults, TestBaseline, TestRunAttempt};
 use lula_workspace::checkout::BranchDelivery;
-use lula_workspace::integration_branch::{AgentTaskName, BranchAdvance, Merge};
+use lula_workspace::integration_branch::{BranchAdvance, Merge, StepName};
 use lula_workspace::{ForkableProject, IntegrationBranch};
 
 use super::RunnerService;
 use super::before::EffectRollback;
+use super::branches::{message, request_on, step};
 use super::effect::{
     EffectCallerRequest, EffectFailure, EffectPermission, EffectPreparation, EffectSubject,
     PerformedEffect, PreparedEffect, RunnerEffect,
 };
-use super::lines::{message, request_on, task};
 use super::refusal::RequestRefusal;
 use super::room::RunnerWorkspace;
-use super::trials::{COMMAND, COMMANDS};
+use super::test_runs::{COMMAND, COMMANDS};
 use crate::ground::SandboxedForkSource;
 use crate::halt::CommandStopper;
 use lula_runner_api::{
-    ConflictFile, ConflictHunk, FailedCommand, MergeAgentChange, MergeAgentChangeResult,
-    MergeTestRequirement,
+    ConflictFile, ConflictHunk, EffectCall, FailedCommand, MergeAgentChange,
+    MergeAgentChangeResult, MergeTestRequirement,
 };
 
-/// How often a merge is made anew because the line was moved meanwhile.
+/// How often a merge is made anew because the branch was moved meanwhile.
 const TRIES: usize = 8;
 /// Most tests that are named.
 const NAMED: usize = 200;
 
-/// A produced commit on its way into its line.
-struct Integrate<'a> {
-    line: &'a IntegrationBranch,
-    task: &'a AgentTaskName,
-    asked: &'a MergeAgentChange,
+/// An agent's commit on its way into the integration branch.
+struct MergeEffect<'a> {
+    branch: &'a IntegrationBranch,
+    step: &'a StepName,
+    call: &'a EffectCall<MergeAgentChange>,
     request: EffectCallerRequest,
 }
 
-impl RunnerEffect for Integrate<'_> {
+impl RunnerEffect for MergeEffect<'_> {
     type Output = MergeAgentChangeResult;
     type Plan = ();
 
@@ -58,10 +58,10 @@ impl RunnerEffect for Integrate<'_> {
         &self,
         _: &RunnerService,
     ) -> Result<EffectPreparation<(), MergeAgentChangeResult>, RequestRefusal> {
-        self.line.candidate(self.task, &self.asked.commit)?;
+        self.branch.candidate(self.step, &self.call.order.commit)?;
         Ok(EffectPreparation::Ready(PreparedEffect {
             permission: EffectPermission::Free,
-            // Asked again, the line tells what has landed.
+            // Asked again, the branch tells what was merged.
             before: EffectRollback::Nothing,
             subject: EffectSubject::default(),
             plan: (),
@@ -70,78 +70,72 @@ impl RunnerEffect for Integrate<'_> {
 
     fn perform(
         &mut self,
-        hands: &RunnerService,
+        service: &RunnerService,
         (): (),
         subject: &mut EffectSubject,
     ) -> Result<PerformedEffect<MergeAgentChangeResult>, EffectFailure> {
-        let asked = self.asked;
-        let under_way = hands.halts.begin(&asked.effect);
-        let came = hands.integrate_now(self.line, asked, &under_way.halt)?;
-        subject.about = format!("{} {}: {}", asked.task, asked.commit, word(&came));
-        Ok(PerformedEffect::done(came))
+        let order = &self.call.order;
+        let under_way = service.halts.begin(&self.call.effect);
+        let result = service.merge_now(self.branch, order, &under_way.halt)?;
+        subject.about = format!("{} {}: {}", order.step, order.commit, word(&result));
+        Ok(PerformedEffect::done(result))
     }
 }
 
 impl RunnerService {
-    /// Brings a produced commit into its line, one after the other.
-    pub fn integrate(
+    /// Merges an agent's commit into its integration branch, one after the other.
+    pub fn merge(
         &self,
         who: &Principal,
-        name: &str,
-        asked: &MergeAgentChange,
+        call: &EffectCall<MergeAgentChange>,
     ) -> Result<MergeAgentChangeResult, RequestRefusal> {
-        message(&asked.message)?;
-        let task = task(&asked.task)?;
-        if let Some(tests) = &asked.tests
-            && (tests.accept.len() > COMMANDS
-                || tests.accept.iter().any(|line| line.len() > COMMAND))
-        {
+        let order = &call.order;
+        message(&order.message)?;
+        let step = step(&order.step)?;
+        let accept = &order.tests.accept;
+        if accept.len() > COMMANDS || accept.iter().any(|line| line.len() > COMMAND) {
             let message = format!("at most {COMMANDS} commands of {COMMAND} bytes");
             return Err(RequestRefusal::BadRequest(message));
         }
-        let line = self.line_of(name, &asked.run)?;
-        let plain = MergeAgentChange {
-            epoch: 0,
-            ..asked.clone()
-        };
-        let call = request_on(line.name(), &plain)?;
+        let branch = self.branch_of(&call.run, &order.branch)?;
+        let digest = request_on(branch.name(), call)?;
         let request = EffectCallerRequest {
             who: who.clone(),
-            tool: "integrate_change",
-            entry: self.entry_on(&line, &asked.effect, (&asked.run, asked.epoch), call),
+            tool: "merge_agent_change",
+            entry: self.entry_on(&branch, &call.effect, (&call.run, call.epoch), digest),
         };
-        let _turn = line.turn()?;
-        let mut integrate = Integrate {
-            line: &line,
-            task: &task,
-            asked,
+        let _turn = branch.turn()?;
+        let mut merge = MergeEffect {
+            branch: &branch,
+            step: &step,
+            call,
             request,
         };
-        self.run_effect(&mut integrate)?.free()
+        self.run_effect(&mut merge)?.free()
     }
 
-    fn integrate_now(
+    fn merge_now(
         &self,
-        line: &IntegrationBranch,
-        asked: &MergeAgentChange,
+        branch: &IntegrationBranch,
+        order: &MergeAgentChange,
         halt: &Arc<CommandStopper>,
     ) -> Result<MergeAgentChangeResult, RequestRefusal> {
         // Done before a crash, perhaps: a caller that asks again is told the same again.
-        if let Some(commit) = line.landed(&asked.commit)? {
-            let note = line.note(&asked.commit)?;
+        if let Some(commit) = branch.merged_by(&order.commit)? {
+            let note = branch.note(&order.commit)?;
             let tests = note.and_then(|note| serde_json::from_slice(&note).ok());
             let tests: Option<Box<ProjectTestResults>> = tests.unwrap_or_default();
-            return Ok(MergeAgentChangeResult::Integrated { commit, tests });
+            return Ok(MergeAgentChangeResult::Merged { commit, tests });
         }
-        line.sweep();
+        branch.sweep();
         for _ in 0..TRIES {
-            let merge = line.merge(&asked.commit)?;
+            let merge = branch.merge(&order.commit)?;
             if !merge.conflicts.is_empty() {
-                return conflict(line, &merge);
+                return conflict(branch, &merge);
             }
-            let tests = match &asked.tests {
-                Some(tests) if !line.same_files(&merge.onto, &merge.tree)? => {
-                    match self.try_merged(line, &merge, tests, halt)? {
+            let tests = match &order.tests.before {
+                Some(before) if !branch.same_files(&merge.onto, &merge.tree)? => {
+                    match self.test_merged(branch, &merge, (before, &order.tests), halt)? {
                         Ok(results) => results,
                         Err(worse) => return Ok(worse),
                     }
@@ -151,35 +145,35 @@ impl RunnerService {
             let note = serde_json::to_vec(&tests).map_err(|error| {
                 RequestRefusal::Internal(format!("a note cannot be written: {error}"))
             })?;
-            let order = BranchDelivery {
+            let commit = BranchDelivery {
                 branch: "",
-                message: &asked.message,
-                at: asked.at,
+                message: &order.message,
+                at: order.at,
             };
-            if let BranchAdvance::Landed(commit) = line.land(&merge, &order, &note)? {
-                return Ok(MergeAgentChangeResult::Integrated { commit, tests });
+            if let BranchAdvance::Merged(commit) = branch.advance(&merge, &commit, &note)? {
+                return Ok(MergeAgentChangeResult::Merged { commit, tests });
             }
         }
         Err(RequestRefusal::Busy(
-            "the line moves too often: send it again".to_owned(),
+            "the integration branch moves too often: send it again".to_owned(),
         ))
     }
 
     /// What the merged files say: their results, or what stands against the merge.
-    fn try_merged(
+    fn test_merged(
         &self,
-        line: &IntegrationBranch,
+        branch: &IntegrationBranch,
         merge: &Merge,
-        asked: &MergeTestRequirement,
+        (before, asked): (&TestBaseline, &MergeTestRequirement),
         halt: &Arc<CommandStopper>,
     ) -> Result<Result<Option<Box<ProjectTestResults>>, MergeAgentChangeResult>, RequestRefusal>
     {
-        let laid = line.lay_out(&merge.tree)?;
-        let project = ForkableProject::at(&laid.path())
+        let extracted = branch.extract(&merge.tree)?;
+        let project = ForkableProject::at(&extracted.path())
             .map_err(|error| {
                 RequestRefusal::Internal(format!("merged files cannot be used: {error}"))
             })?
-            .over(laid.below())
+            .over(extracted.below())
             .in_layers(self.forks());
         let policy = self.setup.policy.clone();
         let wall = policy.limits.wall.millis();
@@ -199,7 +193,7 @@ impl RunnerService {
             Ok(after) => after,
             Err(error) => return Ok(Err(unclear(error.to_string()))),
         };
-        let compared = compare(&asked.before, &after);
+        let compared = compare(before, &after);
         let mut failed = Vec::new();
         for command in &asked.accept {
             match trial::succeeds(&ground, command, &tests.folder, within) {
@@ -235,9 +229,9 @@ impl RunnerService {
     }
 }
 
-const fn word(came: &MergeAgentChangeResult) -> &'static str {
-    match came {
-        MergeAgentChangeResult::Integrated { .. } => "integrated",
+const fn word(result: &MergeAgentChangeResult) -> &'static str {
+    match result {
+        MergeAgentChangeResult::Merged { .. } => "merged",
         MergeAgentChangeResult::Conflict { .. } => "conflict",
         MergeAgentChangeResult::TestConflict { .. } => "test conflict",
         MergeAgentChangeResult::Unclear { .. } => "unclear",
@@ -245,10 +239,10 @@ const fn word(came: &MergeAgentChangeResult) -> &'static str {
 }
 
 fn conflict(
-    line: &IntegrationBranch,
+    branch: &IntegrationBranch,
     merge: &Merge,
 ) -> Result<MergeAgentChangeResult, RequestRefusal> {
-    let (ours, theirs) = line.sides(merge)?;
+    let (ours, theirs) = branch.sides(merge)?;
     let file = |conflict: &lula_workspace::integration_branch::MergeConflict| ConflictFile {
         path: conflict.path.clone(),
         what: conflict.what.clone(),
