@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use lula_files::PrivateFileError;
 use lula_protocol::canonical::CanonicalError;
 
 /// Why the log cannot be used.
@@ -16,16 +17,13 @@ pub enum AuditError {
         /// Why.
         source: io::Error,
     },
-    /// Others can read the key.
-    #[error(
-        "the key file {} is not private (mode {mode:o}): run `chmod 600` on it, or remove it to make a new key",
-        path.display()
-    )]
-    NotPrivate {
+    /// The key file cannot be used: others can read it, or it is not a file of our own.
+    #[error("the key file {} cannot be used: {source}", path.display())]
+    Key {
         /// The file.
         path: PathBuf,
-        /// Its permissions.
-        mode: u32,
+        /// Why.
+        source: PrivateFileError,
     },
     /// A key that is none.
     #[error("{0} does not hold a key: expected hexadecimal digits")]
@@ -39,15 +37,20 @@ pub enum AuditError {
     /// An entry has no canonical bytes.
     #[error("an audit entry cannot be encoded: {0}")]
     Canonical(#[from] CanonicalError),
-    /// The system gave no random bytes.
-    #[error("the system has no random bytes for a key")]
-    NoRandomness,
     /// A file that is no bundle.
     #[error("it is not an exported audit log: {0}")]
     NotABundle(String),
 }
 
 impl AuditError {
+    pub(crate) fn key(path: &Path) -> impl Fn(PrivateFileError) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Key {
+            path: path.clone(),
+            source,
+        }
+    }
+
     pub(crate) fn io(path: &Path) -> impl Fn(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io {

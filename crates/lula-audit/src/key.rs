@@ -1,13 +1,13 @@
 //! The key that seals the log.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs;
+use std::io;
 use std::path::Path;
 use std::str::FromStr;
 
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+use lula_files::{PrivateFileError, private_or_new};
 use lula_protocol::Digest;
 use lula_protocol::digest::DigestDomain;
 
@@ -15,6 +15,7 @@ use crate::error::AuditError;
 
 const FILE_NAME: &str = "seal.key";
 const PUBLIC_NAME: &str = "seal.pub";
+const MAX_FILE_BYTES: u64 = 1024;
 
 /// The private half. Never printed.
 pub struct AuditSealKey(SigningKey);
@@ -58,36 +59,13 @@ impl AuditSealKey {
     /// The key of a directory, made on first use, readable by its owner only.
     pub fn open(directory: &Path) -> Result<Self, AuditError> {
         let path = directory.join(FILE_NAME);
-        let unusable = AuditError::io(&path);
-        if !path.exists() {
+        let bytes = private_or_new(&path, MAX_FILE_BYTES, || {
             let mut seed = [0; 32];
-            let mut name = [0; 8];
-            getrandom::fill(&mut seed).map_err(|_| AuditError::NoRandomness)?;
-            getrandom::fill(&mut name).map_err(|_| AuditError::NoRandomness)?;
-            let staged = directory.join(format!("{FILE_NAME}.{}", hex(&name)));
-            write_private(&staged, hex(&seed).as_bytes()).map_err(AuditError::io(&staged))?;
-            // Linking does not replace: of two first users one wins, and both read its key.
-            let linked = fs::hard_link(&staged, &path);
-            let _ = fs::remove_file(&staged);
-            match linked {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                    return Err(unusable(error));
-                }
-                _ => {}
-            }
-        }
-        let file = File::open(&path).map_err(&unusable)?;
-        let mode = file.metadata().map_err(&unusable)?.mode() & 0o7777;
-        if mode & 0o077 != 0 {
-            return Err(AuditError::NotPrivate {
-                path: path.clone(),
-                mode,
-            });
-        }
-        let mut text = String::new();
-        file.take(1024)
-            .read_to_string(&mut text)
-            .map_err(&unusable)?;
+            getrandom::fill(&mut seed).map_err(|_| PrivateFileError::NoRandomness)?;
+            Ok(hex(&seed).into_bytes())
+        })
+        .map_err(AuditError::key(&path))?;
+        let text = String::from_utf8_lossy(&bytes);
         let seed = unhex::<32>(text.trim())
             .ok_or_else(|| AuditError::NotAKey(path.display().to_string()))?;
         let key = Self(SigningKey::from_bytes(&seed));
@@ -130,16 +108,6 @@ impl AuditPublicKey {
         )
         .is_ok()
     }
-}
-
-fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -53,7 +53,7 @@ pub struct AuditLog {
 /// What is remembered of the end, beside the log: a log that ends earlier was cut.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Remembered {
+struct LogEndNote {
     head: AuditHead,
     sealed: Option<u64>,
 }
@@ -162,7 +162,7 @@ impl AuditLog {
             seq: 0,
             hash: line::GENESIS,
         });
-        self.remember(Remembered { head, sealed })?;
+        self.remember(LogEndNote { head, sealed })?;
         self.rotate_if_large(&file)?;
         drop(lock);
         Ok(head)
@@ -213,14 +213,14 @@ impl AuditLog {
             .map_err(AuditError::io(&path))
     }
 
-    fn remembered(&self) -> Option<Remembered> {
+    fn remembered(&self) -> Option<LogEndNote> {
         let text = fs::read(self.directory.join(HEAD)).ok()?;
         serde_json::from_slice(&text).ok()
     }
 
     /// Written over what was there, in one write of one sector: whole or not at all, and for the
     /// lock's holder alone to read. It is not waited for: the log itself is.
-    fn remember(&self, remembered: Remembered) -> Result<(), AuditError> {
+    fn remember(&self, remembered: LogEndNote) -> Result<(), AuditError> {
         const SECTOR: usize = 512;
         let path = self.directory.join(HEAD);
         let mut text = serde_json::to_vec(&remembered)
@@ -347,7 +347,7 @@ pub(crate) fn files(directory: &Path) -> Result<Vec<PathBuf>, AuditError> {
 /// The head that is remembered beside a log.
 pub(crate) fn remembered_head(directory: &Path) -> Option<AuditHead> {
     let text = fs::read(directory.join(HEAD)).ok()?;
-    let remembered: Remembered = serde_json::from_slice(&text).ok()?;
+    let remembered: LogEndNote = serde_json::from_slice(&text).ok()?;
     (remembered.head.hash != line::GENESIS).then_some(remembered.head)
 }
 

@@ -436,7 +436,13 @@ fn the_key_is_private() {
     assert!(!format!("{:?}", desk.log()).contains(fs::read_to_string(&path).unwrap().trim()));
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     let opened = AuditLog::open(desk.directory.path(), Desk::options());
-    assert!(matches!(opened, Err(AuditError::NotPrivate { .. })));
+    assert!(matches!(
+        opened,
+        Err(AuditError::Key {
+            source: lula_files::PrivateFileError::NotPrivate { mode: 0o644 },
+            ..
+        })
+    ));
 }
 
 proptest! {

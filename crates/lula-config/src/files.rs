@@ -1,10 +1,8 @@
 //! The files: where they are, and reading them without trusting them.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use lula_files::FinalLink;
 
 use crate::error::ConfigError;
 use crate::layer::{ConfigLayer, ConfigSetting};
@@ -92,34 +90,12 @@ pub(crate) fn read_text(path: &Path, layer: ConfigLayer) -> Result<Option<String
         path: path.to_owned(),
         reason,
     };
-    let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    if layer == ConfigLayer::Repository {
-        flags |= OFlags::NOFOLLOW;
-    }
-    let handle = match rustix::fs::open(path, flags, Mode::empty()) {
-        Ok(handle) => File::from(handle),
-        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Ok(None),
-        Err(rustix::io::Errno::LOOP) => return Err(unreadable("it is a symbolic link".into())),
-        Err(error) => return Err(unreadable(error.to_string())),
+    let link = match layer {
+        ConfigLayer::Repository => FinalLink::Refused,
+        _ => FinalLink::Followed,
     };
-    let metadata = handle
-        .metadata()
-        .map_err(|error| unreadable(error.to_string()))?;
-    if !metadata.is_file() {
-        return Err(unreadable("it is not a regular file".into()));
-    }
-    let mut text = String::new();
-    handle
-        .take(MAX_BYTES + 1)
-        .read_to_string(&mut text)
-        .map_err(|error| unreadable(error.to_string()))?;
-    if text.len() as u64 > MAX_BYTES {
-        return Err(unreadable(format!(
-            "it is larger than {} KiB",
-            MAX_BYTES / 1024
-        )));
-    }
-    Ok(Some(text))
+    lula_files::read_regular_text(path, MAX_BYTES, link)
+        .map_err(|error| unreadable(error.to_string()))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use lula_protocol::units::{exact_duration, exact_size, parse_duration, parse_size};
 use toml_edit::Item;
 
 /// The type of a key's value and what it may be.
@@ -54,26 +55,19 @@ pub enum ConfigValue {
     Dollars(u64),
 }
 
-const SIZES: [(&str, u64); 5] = [
-    ("TiB", 1 << 40),
-    ("GiB", 1 << 30),
-    ("MiB", 1 << 20),
-    ("KiB", 1 << 10),
-    ("B", 1),
-];
-const DURATIONS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
-
 impl ConfigValueKind {
     /// What a value looks like, for messages: "one of auto, always, never".
     pub fn expected(&self) -> String {
         match self {
             Self::Size { min: 0 } => "a size such as 512MiB".to_owned(),
-            Self::Size { min } => format!("a size of at least {}, such as 512MiB", size(*min)),
+            Self::Size { min } => {
+                format!("a size of at least {}, such as 512MiB", exact_size(*min))
+            }
             Self::Duration { min, max } => {
                 format!(
                     "a duration from {} to {}, such as 90s",
-                    duration(*min),
-                    duration(*max)
+                    exact_duration(*min),
+                    exact_duration(*max)
                 )
             }
             Self::Choice(words) => format!("one of {}", words.join(", ")),
@@ -90,11 +84,10 @@ impl ConfigValueKind {
     pub fn parse(&self, text: &str) -> Option<ConfigValue> {
         let text = text.trim();
         match self {
-            Self::Size { min } => parse_quantity(text, &SIZES)
+            Self::Size { min } => parse_size(text)
                 .filter(|bytes| bytes >= min)
                 .map(ConfigValue::Size),
-            Self::Duration { min, max } => parse_quantity(text, &DURATIONS)
-                .map(Duration::from_millis)
+            Self::Duration { min, max } => parse_duration(text)
                 .filter(|duration| duration >= min && duration <= max)
                 .map(ConfigValue::Duration),
             Self::Choice(words) => words
@@ -153,8 +146,8 @@ impl ConfigValue {
 impl fmt::Display for ConfigValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Size(bytes) => f.write_str(&size(*bytes)),
-            Self::Duration(value) => f.write_str(&duration(*value)),
+            Self::Size(bytes) => f.write_str(&exact_size(*bytes)),
+            Self::Duration(value) => f.write_str(&exact_duration(*value)),
             Self::Text(text) => f.write_str(text),
             Self::List(items) => f.write_str(&items.join(",")),
             Self::Dollars(micro) => f.write_str(&dollars(*micro)),
@@ -205,35 +198,6 @@ fn is_url(text: &str) -> bool {
     rest.is_some_and(|rest| {
         !rest.is_empty() && !rest.starts_with('/') && rest.chars().all(|c| c.is_ascii_graphic())
     })
-}
-
-/// Digits and a unit; no sign, no fraction, no space inside.
-fn parse_quantity(text: &str, units: &[(&str, u64)]) -> Option<u64> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
-    let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
-    number.parse::<u64>().ok()?.checked_mul(*factor)
-}
-
-fn exact(value: u64, units: &[(&str, u64)]) -> String {
-    units
-        .iter()
-        .find(|(_, factor)| value != 0 && value.is_multiple_of(*factor))
-        .or(units.last())
-        .map_or_else(String::new, |(name, factor)| {
-            format!("{}{name}", value / factor)
-        })
-}
-
-fn size(bytes: u64) -> String {
-    exact(bytes, &SIZES)
-}
-
-fn duration(value: Duration) -> String {
-    exact(
-        u64::try_from(value.as_millis()).unwrap_or(u64::MAX),
-        &DURATIONS,
-    )
 }
 
 #[cfg(test)]

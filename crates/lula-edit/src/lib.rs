@@ -5,12 +5,15 @@
 //! whether the result still parses. All of it is pure: nothing here touches a file, and an edit
 //! whose place is not certain is an error that quotes what to look at, never a guess.
 //!
+//! [`bounded_parse`] is how every crate parses text that is not trusted.
+//!
 //! It depends on no other crate of this workspace, so that the driver, which asks
 //! the model, and the runner, which changes the file, share one understanding of where an edit goes.
 #![forbid(unsafe_code)]
 
 pub mod anchor;
 mod apply;
+pub mod bounded_parse;
 mod format;
 pub mod functions;
 mod ladder;

@@ -1,14 +1,10 @@
 //! Whether a text parses, in the languages whose grammars are built in.
 
-use std::ops::ControlFlow;
 use std::path::Path;
 
-use tree_sitter::{Language, Node, ParseOptions, ParseState, Parser, Point, Tree};
+use tree_sitter::{Language, Node, Parser, Tree};
 
-/// Longest text that is parsed, in bytes.
-const MAX_TEXT: usize = 1 << 20;
-/// Most brackets that may be open where a text ends: the parser copies them all over and over there.
-const MAX_OPEN: usize = 400;
+use crate::bounded_parse::{ParseBudget, parse_within};
 
 /// What a check found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,34 +73,9 @@ fn errors(root: Node<'_>) -> Vec<usize> {
 /// Parses a text that may be hostile; none where there is no grammar for it, or where it takes
 /// more work than text that people write.
 pub(crate) fn parse(path: &str, text: &str) -> Option<Tree> {
-    if text.len() > MAX_TEXT || left_open(text) > MAX_OPEN {
-        return None;
-    }
-    let mut parser = Parser::new();
-    parser.set_language(&language(path)?).ok()?;
-    // Counted and not timed, so that the same text always gets the same answer: the parser reports
-    // every hundred operations.
-    let mut reports = 200 + text.len() * 6 / 100;
-    let mut watch = |_: &ParseState| {
-        reports = reports.saturating_sub(1);
-        if reports == 0 {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    };
-    let options = ParseOptions::new().progress_callback(&mut watch);
-    let mut rest = |from: usize, _: Point| text.as_bytes().get(from..).unwrap_or_default();
-    parser.parse_with_options(&mut rest, None, Some(options))
-}
-
-/// How many brackets are open where a text ends.
-fn left_open(text: &str) -> usize {
-    text.bytes().fold(0_usize, |open, byte| match byte {
-        b'(' | b'[' | b'{' => open + 1,
-        b')' | b']' | b'}' => open.saturating_sub(1),
-        _ => open,
-    })
+    let budget = ParseBudget::generous(text.len());
+    let grammar = language(path)?;
+    parse_within(&mut Parser::new(), &grammar, text.as_bytes(), None, budget)
 }
 
 fn language(path: &str) -> Option<Language> {

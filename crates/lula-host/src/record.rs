@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lula_audit::{
     AuditCheckReport, AuditDecision, AuditEnding, AuditEntry, AuditError, AuditHead, AuditLog,
@@ -12,6 +12,7 @@ use lula_audit::{
 use lula_config::keys;
 use lula_gate::redact;
 use lula_protocol::digest::DigestDomain;
+use lula_protocol::units::distance;
 use lula_protocol::{Digest, Principal, SandboxReceipt};
 use serde::Serialize;
 
@@ -168,54 +169,5 @@ pub fn now_ms() -> u64 {
 
 /// How long ago a time was, roughly.
 pub fn age(unix_ms: u64) -> String {
-    let seconds = now_ms().saturating_sub(unix_ms) / 1000;
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3600 => format!("{} min", seconds / 60),
-        3600..86_400 => format!("{} h", seconds / 3600),
-        _ => format!("{} d", seconds / 86_400),
-    }
-}
-
-/// A time as people write it: `2026-11-16 02:30:00Z`.
-pub fn spoken_time(unix_ms: u64) -> String {
-    let seconds = unix_ms / 1000;
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Days are counted in eras of 400 years that start on the first of March.
-    let shifted = days + 719_468;
-    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 {
-        shifted_month + 3
-    } else {
-        shifted_month - 9
-    };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    format!(
-        "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}Z",
-        rest / 3600,
-        rest / 60 % 60,
-        rest % 60
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_those_of_the_calendar() {
-        for (ms, text) in [
-            (0, "1970-01-01 00:00:00Z"),
-            (951_782_400_000, "2000-02-29 00:00:00Z"),
-            (1_709_251_199_999, "2024-02-29 23:59:59Z"),
-            (1_735_689_600_000, "2025-01-01 00:00:00Z"),
-            (4_102_444_800_000, "2100-01-01 00:00:00Z"),
-        ] {
-            assert_eq!(spoken_time(ms), text);
-        }
-    }
+    distance(Duration::from_millis(now_ms().saturating_sub(unix_ms)))
 }

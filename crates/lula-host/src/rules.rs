@@ -1,12 +1,10 @@
 //! The policy rules in force: built in, the machine's, the person's, the repository's.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use lula_config::keys;
+use lula_files::FinalLink;
 use lula_gate::rules::{REPOSITORY_FILE, RuleSet, RulesFileSource, RulesFileTrust};
-use rustix::fs::{Mode, OFlags};
 
 use crate::error::HostError;
 use crate::installation::Installation;
@@ -102,24 +100,13 @@ pub fn read(path: &Path, trust: RulesFileTrust) -> Result<Option<LoadedRulesFile
         path: path.to_owned(),
         why,
     };
-    let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    if trust == RulesFileTrust::Repository {
-        flags |= OFlags::NOFOLLOW;
-    }
-    let file = match rustix::fs::open(path, flags, Mode::empty()) {
-        Ok(handle) => File::from(handle),
-        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Ok(None),
-        Err(error) => return Err(unreadable(error.to_string())),
+    let link = match trust {
+        RulesFileTrust::Repository => FinalLink::Refused,
+        RulesFileTrust::Operator => FinalLink::Followed,
     };
-    let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
-    if !is_file {
-        return Err(unreadable("it is not a plain file".to_owned()));
-    }
-    let mut text = String::new();
-    file.take(MAX_BYTES + 1)
-        .read_to_string(&mut text)
+    let text = lula_files::read_regular_text(path, MAX_BYTES, link)
         .map_err(|error| unreadable(error.to_string()))?;
-    Ok(Some(LoadedRulesFile {
+    Ok(text.map(|text| LoadedRulesFile {
         name: path.display().to_string(),
         text,
         trust,

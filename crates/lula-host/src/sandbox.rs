@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use lula_config::{files, keys};
 use lula_protocol::denial::{DeniedAttempt, SandboxDenial};
 use lula_protocol::receipt::{ReceiptLimits, WorkspaceMode};
+use lula_protocol::units::rough_size;
 use lula_protocol::{IsolationTier, ProtectionLayer, SandboxReceipt};
 use lula_sandbox::policy::{Profile, SandboxPolicy, WallTime};
 
@@ -196,7 +197,7 @@ fn describe(layer: &ProtectionLayer) -> String {
 fn describe_limits(limits: &ReceiptLimits) -> String {
     let mut parts = Vec::new();
     if let Some(bytes) = limits.memory_bytes {
-        parts.push(format!("{} MiB of memory", bytes >> 20));
+        parts.push(format!("{} of memory", rough_size(bytes)));
     }
     if let Some(millicores) = limits.cpu_millicores {
         parts.push(format!(

@@ -1,8 +1,6 @@
 //! Text for people: what a model or a repository wrote, so that nothing of it acts on a terminal, and
 //! numbers.
 
-use std::time::Duration;
-
 /// Escapes what a terminal would act on, and characters that hide or reorder others.
 pub fn visible(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
@@ -28,27 +26,6 @@ pub fn plain(text: &str, most: usize) -> String {
     format!("{cut}…")
 }
 
-/// A number of bytes as people say it.
-pub fn bytes(bytes: u64) -> String {
-    const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-    UNITS
-        .iter()
-        .find(|(_, factor)| bytes >= *factor)
-        .map_or_else(
-            || format!("{bytes} B"),
-            |(unit, factor)| format!("{}.{} {unit}", bytes / factor, bytes % factor * 10 / factor),
-        )
-}
-
-/// A length of time as people say it.
-pub fn human(time: Duration) -> String {
-    match time.as_secs() {
-        0 => format!("{} ms", time.as_millis()),
-        1..60 => format!("{:.1} s", time.as_secs_f64()),
-        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
-    }
-}
-
 /// Millionths of a dollar in dollars, for people: a price is far below 2^53.
 #[expect(clippy::cast_precision_loss, reason = "at most 10^11")]
 pub fn dollars(micro: u64) -> f64 {
@@ -72,18 +49,5 @@ mod tests {
         let hostile = "a\u{1b}[2Jb\r\nc\u{202e}d";
         assert_eq!(plain(hostile, 99), "a\\u{1b}[2Jb c\\u{202e}d");
         assert_eq!(plain(&"x".repeat(300), 10).chars().count(), 10);
-    }
-
-    #[test]
-    fn sizes_read_like_people_say_them() {
-        assert_eq!(bytes(1_610_612_736), "1.5 GiB");
-        assert_eq!(bytes(12), "12 B");
-    }
-
-    #[test]
-    fn times_read_like_people_say_them() {
-        assert_eq!(human(Duration::from_millis(12)), "12 ms");
-        assert_eq!(human(Duration::from_millis(3_400)), "3.4 s");
-        assert_eq!(human(Duration::from_secs(125)), "2 min 5 s");
     }
 }

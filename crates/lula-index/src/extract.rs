@@ -1,10 +1,9 @@
 //! Symbols and uses out of a file's bytes. The bytes are untrusted: every step is bounded.
 
-use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
-use std::ops::ControlFlow;
 
-use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree, TreeCursor};
+use lula_edit::bounded_parse::{BracketCount, ParseBudget, parse_within};
+use tree_sitter::{Node, Parser, Tree, TreeCursor};
 
 use crate::language::IndexLanguage;
 use crate::names;
@@ -37,8 +36,6 @@ const BINARY_LOOK: usize = 8 << 10;
 const MAX_BRACKETS: usize = 250;
 /// Most reports of the parser: twice what a file of ordinary text and greatest length needs.
 const MAX_REPORTS: usize = 8_000;
-/// The parser gets the text in pieces of this many bytes.
-const LOOK: usize = 4 << 10;
 
 /// Extracts one file after the other; the parsers are kept.
 #[derive(Default)]
@@ -69,55 +66,8 @@ impl Extractor {
         text: &[u8],
     ) -> Option<Tree> {
         let parser = self.parsers.entry(language).or_default();
-        parser.reset();
-        parser.set_language(&rules.grammar).ok()?;
-        let work = Work::allowed(text.len());
-        let mut watch = |_: &ParseState| work.operated();
-        let options = ParseOptions::new().progress_callback(&mut watch);
-        let mut rest = |from: usize, _| {
-            let to = if work.looked() { text.len() } else { 0 };
-            text.get(from..to.min(from.saturating_add(LOOK)))
-                .unwrap_or_default()
-        };
-        let tree = parser.parse_with_options(&mut rest, None, Some(options))?;
-        // A text that was cut off says nothing for sure.
-        (work.looks.get() > 0).then_some(tree)
-    }
-}
-
-/// What parsing a text may cost. Counted and not timed, so that the same file always gives the same
-/// answer. Text people write needs a fraction of it. It does not bound the parser's last step, which
-/// on text made of nothing but mistakes takes the square of their number.
-struct Work {
-    reports: Cell<usize>,
-    looks: Cell<usize>,
-}
-
-impl Work {
-    fn allowed(length: usize) -> Self {
-        // The parser reports every hundred operations. It does about one for two bytes, up to three
-        // for each byte of dense tables, and more only where it keeps guessing.
-        let reports = (80 + length * 3 / 100).min(MAX_REPORTS);
-        // Text is looked at once, and again where the parser changed its mind.
-        let looks = 200 + length / LOOK * 16;
-        Self {
-            reports: Cell::new(reports),
-            looks: Cell::new(looks),
-        }
-    }
-
-    fn operated(&self) -> ControlFlow<()> {
-        self.reports.set(self.reports.get().saturating_sub(1));
-        if self.reports.get() == 0 || self.looks.get() == 0 {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    }
-
-    fn looked(&self) -> bool {
-        self.looks.set(self.looks.get().saturating_sub(1));
-        self.looks.get() > 0
+        let budget = ParseBudget::sparing(text.len(), MAX_REPORTS);
+        parse_within(parser, &rules.grammar, text, None, budget)
     }
 }
 
@@ -133,7 +83,7 @@ fn unfit(text: &[u8]) -> Option<SkippedFileReason> {
     if text[..text.len().min(BINARY_LOOK)].contains(&0) {
         return Some(SkippedFileReason::Binary);
     }
-    if brackets(text) > MAX_BRACKETS {
+    if BracketCount::of(text).deepest > MAX_BRACKETS {
         return Some(SkippedFileReason::TooHard);
     }
     if text.len() > GENERATED_FILE {
@@ -143,20 +93,6 @@ fn unfit(text: &[u8]) -> Option<SkippedFileReason> {
         }
     }
     None
-}
-
-/// The most brackets open at one place, counted blindly.
-fn brackets(text: &[u8]) -> usize {
-    let (mut open, mut most) = (0_usize, 0);
-    for byte in text {
-        match byte {
-            b'(' | b'[' | b'{' => open += 1,
-            b')' | b']' | b'}' => open = open.saturating_sub(1),
-            _ => continue,
-        }
-        most = most.max(open);
-    }
-    most
 }
 
 /// A definition that the walk is inside of.

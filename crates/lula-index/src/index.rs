@@ -154,7 +154,7 @@ impl FileTags<String> {
 }
 
 /// What came of reading a file.
-enum Looked {
+enum FileReading {
     Known(IndexFileKey),
     New(IndexFileKey, FileTags),
     Skipped(SkippedFileReason),
@@ -216,9 +216,9 @@ impl SymbolIndex {
         let looked = self.look(&to_read, read);
         for ((path, _), looked) in to_read.iter().zip(looked) {
             let state = match looked {
-                Looked::Skipped(reason) => IndexFileState::Skipped(reason),
-                Looked::Known(key) => IndexFileState::Parsed(key),
-                Looked::New(key, tags) => {
+                FileReading::Skipped(reason) => IndexFileState::Skipped(reason),
+                FileReading::Known(key) => IndexFileState::Parsed(key),
+                FileReading::New(key, tags) => {
                     update.parsed += 1;
                     let tags = tags.numbered(&mut self.names);
                     self.tags.insert(key, tags);
@@ -254,7 +254,7 @@ impl SymbolIndex {
         &self,
         files: &[(String, IndexLanguage)],
         read: &(dyn Fn(&str) -> io::Result<Vec<u8>> + Sync),
-    ) -> Vec<Looked> {
+    ) -> Vec<FileReading> {
         let threads = std::thread::available_parallelism()
             .map_or(1, NonZero::get)
             .min(MAX_THREADS)
@@ -284,12 +284,12 @@ impl SymbolIndex {
         let mut answers = Vec::with_capacity(files.len());
         for (number, answer) in done {
             while answers.len() < number {
-                answers.push(Looked::Skipped(SkippedFileReason::Unreadable));
+                answers.push(FileReading::Skipped(SkippedFileReason::Unreadable));
             }
             answers.push(answer);
         }
         answers.resize_with(files.len(), || {
-            Looked::Skipped(SkippedFileReason::Unreadable)
+            FileReading::Skipped(SkippedFileReason::Unreadable)
         });
         answers
     }
@@ -300,23 +300,23 @@ impl SymbolIndex {
         language: IndexLanguage,
         read: &(dyn Fn(&str) -> io::Result<Vec<u8>> + Sync),
         extractor: &mut Extractor,
-    ) -> Looked {
+    ) -> FileReading {
         let Ok(bytes) = read(path) else {
-            return Looked::Skipped(SkippedFileReason::Unreadable);
+            return FileReading::Skipped(SkippedFileReason::Unreadable);
         };
         if bytes.len() > MAX_FILE {
-            return Looked::Skipped(SkippedFileReason::TooLarge);
+            return FileReading::Skipped(SkippedFileReason::TooLarge);
         }
         let key = IndexFileKey {
             digest: blake3::hash(&bytes).into(),
             language,
         };
         if self.tags.contains_key(&key) {
-            return Looked::Known(key);
+            return FileReading::Known(key);
         }
         match extractor.tags(language, &bytes) {
-            Ok(tags) => Looked::New(key, tags),
-            Err(reason) => Looked::Skipped(reason),
+            Ok(tags) => FileReading::New(key, tags),
+            Err(reason) => FileReading::Skipped(reason),
         }
     }
 

@@ -273,10 +273,10 @@ impl ModelClient {
         }
     }
 
-    fn admit<'a>(&'a self, endpoint: &'a ModelEndpoint) -> Result<Admitted<'a>, ModelError> {
+    fn admit<'a>(&'a self, endpoint: &'a ModelEndpoint) -> Result<BreakerPass<'a>, ModelError> {
         let now = self.clock.now();
         match self.breaker(endpoint, CircuitBreaker::admit) {
-            Ok(()) => Ok(Admitted {
+            Ok(()) => Ok(BreakerPass {
                 client: self,
                 endpoint,
             }),
@@ -453,12 +453,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// A call the breaker let through. However it ends, also by being dropped, the next may try.
-struct Admitted<'a> {
+struct BreakerPass<'a> {
     client: &'a ModelClient,
     endpoint: &'a ModelEndpoint,
 }
 
-impl Drop for Admitted<'_> {
+impl Drop for BreakerPass<'_> {
     fn drop(&mut self) {
         self.client
             .breaker(self.endpoint, |breaker, _| breaker.abandoned());

@@ -2,10 +2,11 @@
 //! reference to it.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::str::FromStr;
 
+use lula_files::{FinalLink, PrivateFileError, read_private};
 use secrecy::{ExposeSecret, SecretString};
 
 /// What stands where a key would have been.
@@ -172,26 +173,20 @@ fn keyring_program(service: &str) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-fn read_file(path: &PathBuf) -> Result<SecretKey, ModelKeyError> {
-    use std::io::Read;
+fn read_file(path: &Path) -> Result<SecretKey, ModelKeyError> {
     let shown = path.display().to_string();
-    let unreadable = |error: std::io::Error| ModelKeyError::Unreadable {
+    let unreadable = |reason: String| ModelKeyError::Unreadable {
         path: shown.clone(),
-        reason: error.to_string(),
+        reason,
     };
-    let file = std::fs::File::open(path).map_err(unreadable)?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        let mode = file.metadata().map_err(unreadable)?.permissions().mode();
-        if mode & 0o077 != 0 {
-            return Err(ModelKeyError::Exposed(shown));
-        }
-    }
-    let mut text = String::new();
-    file.take(LONGEST as u64)
-        .read_to_string(&mut text)
-        .map_err(unreadable)?;
+    // A person names it, and may keep it behind a link of their own.
+    let bytes = match read_private(path, LONGEST as u64, FinalLink::Followed) {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => return Err(unreadable("there is no such file".to_owned())),
+        Err(PrivateFileError::NotPrivate { .. }) => return Err(ModelKeyError::Exposed(shown)),
+        Err(error) => return Err(unreadable(error.to_string())),
+    };
+    let text = String::from_utf8(bytes).map_err(|_| unreadable("it is not text".to_owned()))?;
     one_line(&text, &format!("file:{shown}"))
 }
 

@@ -2,7 +2,8 @@
 //!
 //! This crate holds the wire types that cross a process boundary or are written to the log: ids,
 //! digests, tool calls and their results, posture receipts, denials, approvals and run events,
-//! together with the one canonical encoding their digests are taken over.
+//! together with the one canonical encoding their digests are taken over. [`units`] and [`calendar`] say
+//! durations, sizes and times to people in one way everywhere.
 //!
 //! It must never do I/O, read a clock or draw a random number, and it depends on no other Lula
 //! crate: it also compiles to `wasm32`, so that a browser can check the same digests.
@@ -13,6 +14,7 @@
 
 pub mod approval;
 pub mod budget;
+pub mod calendar;
 pub mod call;
 pub mod canonical;
 pub mod code;
@@ -30,6 +32,7 @@ pub mod payload;
 pub mod receipt;
 #[cfg(feature = "schema")]
 mod schema;
+pub mod units;
 pub mod version;
 
 pub use approval::{ApprovalChallenge, ApprovalDecision, ApprovalToken};

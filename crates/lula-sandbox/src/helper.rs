@@ -17,10 +17,10 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
 
 use crate::built_in::BuiltInProgram;
 use crate::error::SandboxError;
-use crate::processors::Processors;
 use crate::sys::lockdown::{close_from, nothing, place_descriptor};
 use crate::sys::origin::ProcessMemoryOrigin;
 use crate::sys::process::{exit_now, fork, own_number};
+use crate::sys::scheduling::CpuAffinity;
 use crate::sys::socket::packet_pair;
 use crate::zygote;
 
@@ -117,15 +117,15 @@ impl EarlyHelper {
             return None;
         }
         let (ours, theirs) = packet_pair().ok()?;
-        let processors = Processors::of_this_process();
+        let affinity = CpuAffinity::of_this_process();
         let Some(child) = fork().ok()? else {
             origin.forget(NAME);
             let served = keep_only(theirs)
-                .and_then(|control| zygote::serve(control, true, processors, built_ins));
+                .and_then(|control| zygote::serve(control, true, affinity, built_ins));
             exit_now(i32::from(served.is_err()))
         };
-        if let Some(processors) = processors {
-            processors.put_apart(child);
+        if let Some(affinity) = affinity {
+            affinity.put_apart(child);
         }
         Some(Self {
             child: HelperChild::of(child).ok()?,

@@ -68,7 +68,6 @@ mod owner;
 mod page;
 pub mod policy;
 pub mod probes;
-mod processors;
 mod receipt;
 pub mod seccomp;
 mod session;

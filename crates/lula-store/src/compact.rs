@@ -59,13 +59,13 @@ impl ValueRetention {
 
 /// What logs name: values that are kept, and values that are not needed any more.
 #[derive(Default)]
-struct Named {
+struct BlobReferences {
     old_runs: u64,
     kept: BTreeSet<Digest>,
     spare: BTreeMap<Digest, BlobRef>,
 }
 
-impl Named {
+impl BlobReferences {
     async fn by(store: &dyn RunStore, before_ms: u64) -> StoreResult<Self> {
         let mut named = Self::default();
         for row in store.runs(&RunFilter::default()).await? {
@@ -94,7 +94,7 @@ impl Named {
 
 /// Drops large values of runs that ended before a time. The logs stay whole.
 pub async fn compact_store(store: &dyn RunStore, before_ms: u64) -> StoreResult<CompactionReport> {
-    let first: Vec<BlobRef> = Named::by(store, before_ms)
+    let first: Vec<BlobRef> = BlobReferences::by(store, before_ms)
         .await?
         .spare
         .into_values()
@@ -102,7 +102,7 @@ pub async fn compact_store(store: &dyn RunStore, before_ms: u64) -> StoreResult<
     for batch in first.chunks(BATCH) {
         store.condemn_blobs(batch).await?;
     }
-    let again = Named::by(store, before_ms).await?;
+    let again = BlobReferences::by(store, before_ms).await?;
     let doomed: Vec<BlobRef> = first
         .into_iter()
         .filter(|reference| again.spare.contains_key(&reference.digest))

@@ -15,6 +15,7 @@
 
 mod append;
 pub mod body;
+mod columns;
 mod compact;
 #[cfg(feature = "conformance")]
 pub mod conformance;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use lula_protocol::{Code, Digest, WorkspaceId};
 
-use crate::path::{InvalidWorkspacePath, WorkspacePath};
+use crate::tree::path::{InvalidWorkspacePath, WorkspacePath};
 
 /// Why a workspace did not do what it was asked to. In every case the user's tree is as it was,
 /// except where a variant says otherwise.

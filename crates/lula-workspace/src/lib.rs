@@ -60,81 +60,65 @@
 //! that a repository could make it run. [`fork`] makes throw-away copies of a project, [`scratch`]
 //! throw-away repositories, [`checkout`] lays a
 //! commit out for agents and brings their change back as a branch, [`mod@integration_branch`] is what several agents of
-//! a run build on together, [`sources`] lists and reads a project as it is, and [`folder`] reads and
-//! writes a directory by handle.
+//! a run build on together, and [`sources`] lists and reads a project as it is.
 //!
 //! # Where things are
 //!
-//! `store.rs` keeps records below the state directory, `workspace.rs` is one workspace,
-//! `snapshots.rs` copies layers. A layer is an overlay's upper directory (`overlay.rs` reads it as
-//! the kernel does) or, without an overlay, a copy with a manifest (`copy.rs`); both yield the
-//! touched paths. `diff.rs` compares those with the user's tree as it is now, `risk.rs` labels
-//! them, `change.rs` binds them by a digest. `commit.rs` has new content staged (`staging.rs`) and
-//! writes a journal (`journal.rs`); `steps.rs` exchanges each name in the tree with a slot beside
-//! the journal. Every step has an inverse and its slot says whether it was done, so a recovery
-//! (`base.rs`), an undo and a redo are the same few steps. `tree.rs` is the only way to the file
-//! system, by handles. `laid.rs` lays a workspace's changes over a fork, so that a fork is the
-//! workspace as it was at one moment.
+//! | room | what |
+//! |---|---|
+//! | `store/` | records below the state directory, and one workspace (`workspace.rs`) |
+//! | `layer/` | what was touched in a layer (`overlay.rs` reads an overlay's upper directory as the kernel does), compared with the user's tree as it is now (`diff.rs`), labelled (`risk.rs`) and bound by a digest (`change.rs`) |
+//! | `copies/` | whole trees copied; where no overlay can be had a layer is such a copy with a manifest, and a snapshot is one of a layer |
+//! | `commit/` | new content staged (`staging.rs`), written down (`journal.rs`), and each name in the tree exchanged with a slot beside the journal (`steps.rs`) |
+//! | `git/` | git on the host, made inert |
+//! | `tree/` | the only way to the file system, by handles |
+//! | `fork/` | private versions for tests; `changes.rs` lays a workspace's changes over one, so that a fork is the workspace as it was at one moment |
+//! | `checkout/`, `integration_branch/`, `ignored/` | commits laid out and delivered; the branch of several agents; what git ignores |
+//!
+//! Every step of a commit has an inverse and its slot says whether it was done, so a recovery
+//! (`commit/base.rs`), an undo and a redo are the same few steps.
 #![forbid(unsafe_code)]
 
-mod aside;
-mod base;
-mod change;
 pub mod checkout;
 mod commit;
-mod copy;
-mod copying;
-mod diff;
+mod copies;
 mod error;
-#[cfg(test)]
-mod faults;
-pub mod folder;
 pub mod fork;
 pub mod git;
 mod ignored;
 pub mod integration_branch;
-mod journal;
-mod laid;
-mod node;
-mod overlay;
-mod patch;
-mod path;
-mod put;
-mod record;
-mod risk;
-pub mod scratch;
-mod snapshots;
-pub mod sources;
-mod spare;
-mod staging;
-mod steps;
+mod layer;
 mod store;
-mod tally;
 #[cfg(test)]
 mod tests;
 mod tree;
-mod workspace;
 
-pub use aside::ExcludedChanges;
-pub use change::{ChangeSelection, PathChange, PathChangeKind, UncommittableReason, WorkspaceDiff};
 pub use checkout::Checkout;
+#[doc(hidden)]
+pub use commit::journal::reads_as_journal;
+use commit::put;
+pub use commit::put::{PathContent, PathReplacement};
 pub use error::WorkspaceError;
-pub use folder::OpenDirectory;
-pub use fork::{ForkError, ForkableProject, WorkspaceFork};
+pub use fork::{ForkError, ForkableProject, OpenDirectory, WorkspaceFork};
+pub use git::scratch::{self, ScratchRepository};
 pub use git::{GitError, GitProgram};
 pub use ignored::{IgnoredExtent, IgnoredLayers};
 pub use integration_branch::IntegrationBranch;
+pub use layer::aside::ExcludedChanges;
+pub use layer::change::{
+    ChangeSelection, PathChange, PathChangeKind, UncommittableReason, WorkspaceDiff,
+};
+pub use layer::patch::{patch, unified};
+pub use layer::risk::{ChangeRisk, risks_of};
 #[doc(hidden)]
-pub use journal::reads_as_journal;
-pub use node::{FileNode, FileNodeKind};
-pub use patch::{patch, unified};
-pub use path::{InvalidWorkspacePath, WorkspacePath};
-pub use put::{PathContent, PathReplacement};
-#[doc(hidden)]
-pub use record::reads_as_record;
-pub use record::{LayerBackend, LayerSnapshot, WorkspaceRecord, WorkspaceStatus};
-pub use risk::{ChangeRisk, risks_of};
-pub use scratch::ScratchRepository;
-pub use sources::SourceDirectory;
+pub use store::record::reads_as_record;
+pub use store::record::{LayerBackend, LayerSnapshot, WorkspaceRecord, WorkspaceStatus};
+#[cfg(test)]
+use store::workspace;
+pub use store::workspace::{
+    BeforeAndAfter, LayerDirectories, Workspace, WorkspaceCommit, WorkspaceLayer,
+};
 pub use store::{LayerPreference, WorkspaceStore};
-pub use workspace::{BeforeAndAfter, LayerDirectories, Workspace, WorkspaceCommit, WorkspaceLayer};
+pub use tree::node::{FileNode, FileNodeKind};
+pub use tree::path::{InvalidWorkspacePath, WorkspacePath};
+pub use tree::sources::{self, SourceDirectory};

@@ -13,12 +13,12 @@ pub use history::{BreakageEpisode, HealRunOutcome, RepositoryHealHistory};
 use std::fmt::Write;
 
 use lula_protocol::RunId;
+use lula_protocol::units::whole_seconds;
 use lula_repair::BrokenEnvironment;
 use lula_repair::trial::{TestBaseline, TestRunAttempt, WHOLE};
 use serde::{Deserialize, Serialize};
 
 use crate::recovery::{AttemptFailure, AttemptFailureClass};
-use crate::verdict::seconds;
 
 /// Most failing tests that are named in a task.
 const NAMED: usize = 12;
@@ -77,7 +77,7 @@ pub fn assess(baseline: &TestBaseline) -> CommitHealth {
         }
         TestRunAttempt::OutOfTime(ms) => unknown(format!(
             "the tests did not end within {}: name fewer with --cmd",
-            seconds(*ms)
+            whole_seconds(*ms)
         )),
         TestRunAttempt::CannotRun(why) => unknown(format!("the tests cannot be run: {why}")),
         TestRunAttempt::Ran(results) if !results.failing.is_empty() => {

@@ -2,6 +2,7 @@
 
 use lula_graph::{NodeContext, NodeExit, NodeVisitFuture, VisitStop};
 use lula_protocol::WorkspaceId;
+use lula_protocol::units::whole_seconds;
 
 use crate::effects::RunEffect;
 use crate::graph::{CodingGraph, RunNodeExit};
@@ -11,7 +12,7 @@ use crate::model_choice::{ModelRole, choose};
 use crate::nodes::{tried, workspace};
 use crate::survey::{ProjectSurvey, SurveyQuery, about};
 use crate::task::{RunTask, TaskIntent};
-use crate::verdict::{TestRunAttempt, seconds};
+use crate::verdict::TestRunAttempt;
 use crate::work::{CoderBrief, CodingState, EarlyEnd, RunStateEvent, TestBaseline};
 use lula_repair::trial::is_evidence;
 
@@ -137,7 +138,7 @@ pub(super) fn unusable(looked: &TestRunAttempt) -> Option<EarlyEnd> {
             why: format!(
                 "the tests did not end within {}, so nothing is known of them: give them more time \
                  with --sandbox-timeout, or name fewer with --tests",
-                seconds(*ms)
+                whole_seconds(*ms)
             ),
         }),
         TestRunAttempt::Ran(_)

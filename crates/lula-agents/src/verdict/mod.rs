@@ -5,6 +5,7 @@ mod compared;
 
 use std::collections::BTreeSet;
 
+use lula_protocol::units::whole_seconds;
 use serde::{Deserialize, Serialize};
 
 pub use compared::TestComparison;
@@ -149,7 +150,7 @@ fn not_run(evidence: &VerificationEvidence) -> Option<RunVerdict> {
         }
         TestRunAttempt::OutOfTime(ms) => Some(unproven(format!(
             "the tests{whose} did not end within {} with the change",
-            seconds(ms)
+            whole_seconds(ms)
         ))),
         TestRunAttempt::NoTests if !known => None,
         TestRunAttempt::CannotRun(why) if !known => {
@@ -172,14 +173,6 @@ fn not_run(evidence: &VerificationEvidence) -> Option<RunVerdict> {
         looked => verdict(looked, ", as it has them,"),
     };
     verdict(&evidence.after, "").or_else(|| evidence.as_is.as_ref().and_then(own))
-}
-
-/// A time in words.
-pub(crate) fn seconds(ms: u64) -> String {
-    match ms {
-        0..1000 => format!("{ms} ms"),
-        _ => format!("{} s", ms / 1000),
-    }
 }
 
 /// Tests that are worse than before.

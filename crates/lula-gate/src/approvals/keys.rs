@@ -4,12 +4,12 @@
 //! rotated key still verifies what it signed until it is retired; only the newest one signs.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use hmac::{Hmac, KeyInit, Mac};
+use lula_files::{FinalLink, PrivateFileError};
 use lula_protocol::canonical;
 use lula_protocol::{ApprovalChallenge, ApprovalDecision, ApprovalToken, Principal};
 use serde::{Deserialize, Serialize};
@@ -25,24 +25,13 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 /// Why keys cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ApprovalKeyError {
-    /// The file cannot be read or written.
+    /// The file cannot be read or written: others can read it, or it is not a file of our own.
     #[error("the key file {} cannot be used: {source}", path.display())]
-    Io {
+    File {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: io::Error,
-    },
-    /// Others can read or replace the file.
-    #[error(
-        "the key file {} is not private (mode {mode:o}): run `chmod 600` on it, or remove it to make a new key",
-        path.display()
-    )]
-    NotPrivate {
-        /// The file.
-        path: PathBuf,
-        /// Its permissions.
-        mode: u32,
+        source: PrivateFileError,
     },
     /// The file does not hold keys.
     #[error("the key file {} is damaged: {reason}", path.display())]
@@ -171,35 +160,12 @@ impl ApprovalKeyring {
             return Ok(Self { path, keys });
         }
         let ring = Self {
-            path: path.clone(),
+            path,
             keys: vec![new_key(None, vec![OWNER_ROLE.to_owned()])?],
         };
-        let staged = ring.stage()?;
-        // Linking does not replace: of two first users one wins, and both read the winner's key.
-        let linked = fs::hard_link(&staged, &path);
-        let _ = fs::remove_file(&staged);
-        match linked {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                Err(ApprovalKeyError::Io {
-                    path,
-                    source: error,
-                })
-            }
-            _ => read(&path)?.map_or_else(
-                || {
-                    Err(ApprovalKeyError::Io {
-                        path: path.clone(),
-                        source: io::ErrorKind::NotFound.into(),
-                    })
-                },
-                |keys| {
-                    Ok(Self {
-                        path: path.clone(),
-                        keys,
-                    })
-                },
-            ),
-        }
+        // Of two first users one wins, and both read the winner's key.
+        ring.create()?;
+        Self::from_file(&ring.path)
     }
 
     /// Adds a newer key with the holder and roles of the newest local one and signs with it from
@@ -237,22 +203,17 @@ impl ApprovalKeyring {
             path: file.to_owned(),
             keys: vec![key.clone()],
         };
-        let staged = one.stage()?;
-        // Linking does not replace a file that is there.
-        let linked = fs::hard_link(&staged, file);
-        let _ = fs::remove_file(&staged);
-        linked.map_err(|source| ApprovalKeyError::Io {
-            path: file.to_owned(),
-            source,
-        })
+        if one.create()? {
+            return Ok(());
+        }
+        let source = PrivateFileError::Io(io::ErrorKind::AlreadyExists.into());
+        Err(unusable(file)(source))
     }
 
     /// The keys in a file that was handed out.
     pub fn from_file(file: &Path) -> Result<Self, ApprovalKeyError> {
-        let keys = read(file)?.ok_or_else(|| ApprovalKeyError::Io {
-            path: file.to_owned(),
-            source: io::ErrorKind::NotFound.into(),
-        })?;
+        let keys = read(file)?
+            .ok_or_else(|| unusable(file)(PrivateFileError::Io(io::ErrorKind::NotFound.into())))?;
         Ok(Self {
             path: file.to_owned(),
             keys,
@@ -337,42 +298,34 @@ impl ApprovalKeyring {
     }
 
     fn save(&self) -> Result<(), ApprovalKeyError> {
-        let staged = self.stage()?;
-        fs::rename(&staged, &self.path).map_err(|source| ApprovalKeyError::Io {
-            path: self.path.clone(),
-            source,
-        })
+        lula_files::replace_private(&self.path, &self.text()?).map_err(unusable(&self.path))
     }
 
-    /// Writes the keys to a private file beside the real one.
-    fn stage(&self) -> Result<PathBuf, ApprovalKeyError> {
-        let mut random = [0; 8];
-        getrandom::fill(&mut random).map_err(|_| ApprovalKeyError::NoRandomness)?;
-        let staged = self.path.with_extension(format!("{}.new", hex(&random)));
-        let text = serde_json::to_vec_pretty(&KeyFile {
+    /// Writes the file where there is none, and says whether it did.
+    fn create(&self) -> Result<bool, ApprovalKeyError> {
+        let unusable = unusable(&self.path);
+        if let Some(parent) = self.path.parent() {
+            fs::create_dir_all(parent).map_err(|error| unusable(error.into()))?;
+        }
+        lula_files::create_private(&self.path, &self.text()?).map_err(unusable)
+    }
+
+    fn text(&self) -> Result<Vec<u8>, ApprovalKeyError> {
+        let file = KeyFile {
             keys: self.keys.clone(),
-        })
-        .map_err(|error| ApprovalKeyError::Damaged {
+        };
+        serde_json::to_vec_pretty(&file).map_err(|error| ApprovalKeyError::Damaged {
             path: self.path.clone(),
             reason: error.to_string(),
-        })?;
-        let write = || -> io::Result<()> {
-            if let Some(parent) = self.path.parent() {
-                fs::create_dir_all(parent)?;
-            }
-            let mut file = OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(&staged)?;
-            file.write_all(&text)?;
-            file.sync_all()
-        };
-        write().map_err(|source| ApprovalKeyError::Io {
-            path: staged.clone(),
-            source,
-        })?;
-        Ok(staged)
+        })
+    }
+}
+
+fn unusable(path: &Path) -> impl Fn(PrivateFileError) -> ApprovalKeyError {
+    let path = path.to_owned();
+    move |source| ApprovalKeyError::File {
+        path: path.clone(),
+        source,
     }
 }
 
@@ -389,37 +342,17 @@ fn new_key(principal: Option<Principal>, roles: Vec<String>) -> Result<Key, Appr
 }
 
 fn read(path: &Path) -> Result<Option<Vec<Key>>, ApprovalKeyError> {
-    let unusable = |source| ApprovalKeyError::Io {
-        path: path.to_owned(),
-        source,
-    };
     let damaged = |reason: String| ApprovalKeyError::Damaged {
         path: path.to_owned(),
         reason,
     };
-    match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(unusable(error)),
-        Ok(metadata) if !metadata.is_file() => {
-            return Err(damaged("it is not a plain file".to_owned()));
-        }
-        Ok(_) => {}
-    }
-    let file = File::open(path).map_err(unusable)?;
-    // Of the file that was opened, not of what lies there by then.
-    let mode = file.metadata().map_err(unusable)?.mode() & 0o7777;
-    if mode & 0o077 != 0 {
-        return Err(ApprovalKeyError::NotPrivate {
-            path: path.to_owned(),
-            mode,
-        });
-    }
-    let mut text = Vec::new();
-    file.take(MAX_FILE_BYTES)
-        .read_to_end(&mut text)
-        .map_err(unusable)?;
+    let bytes = lula_files::read_private(path, MAX_FILE_BYTES, FinalLink::Refused)
+        .map_err(unusable(path))?;
+    let Some(bytes) = bytes else {
+        return Ok(None);
+    };
     let file: KeyFile =
-        serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+        serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
     if file.keys.is_empty() {
         return Err(damaged("it holds no key".to_owned()));
     }

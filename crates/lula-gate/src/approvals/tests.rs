@@ -446,7 +446,10 @@ fn keys_are_private_rotate_and_retire() {
     let opened = ApprovalKeyring::open(desk.state.path());
     assert!(matches!(
         opened,
-        Err(ApprovalKeyError::NotPrivate { mode: 0o640, .. })
+        Err(ApprovalKeyError::File {
+            source: lula_files::PrivateFileError::NotPrivate { mode: 0o640 },
+            ..
+        })
     ));
 }
 

@@ -1,7 +1,9 @@
 //! Rules files: TOML, read strictly, with the line of every mistake.
 
 use std::num::NonZeroU32;
+use std::time::Duration;
 
+use lula_protocol::units::parse_duration;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -179,19 +181,13 @@ impl TermsText {
     }
 }
 
+/// Longest that an approval can stay open.
+const MAX_OPEN: Duration = Duration::from_hours(30 * 24);
+
 fn duration_ms(text: &str) -> Option<u64> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
-    let factor = match unit {
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        _ => return None,
-    };
-    let most = 30 * 86_400_000;
-    let ms = number.parse::<u64>().ok()?.checked_mul(factor)?;
-    (1..=most).contains(&ms).then_some(ms)
+    let open =
+        parse_duration(text).filter(|open| (Duration::from_millis(1)..=MAX_OPEN).contains(open));
+    open.and_then(|open| open.as_millis().try_into().ok())
 }
 
 /// Reads a file without running its examples.

@@ -37,7 +37,7 @@ pub(super) struct ShellCursor<'a> {
 }
 
 /// A command whose here-document has not been reached yet.
-struct Awaiting {
+struct PendingCommand {
     words: Vec<Word>,
     documents: Vec<HereDocument>,
 }
@@ -64,7 +64,7 @@ struct Current {
 #[derive(Default)]
 struct List {
     current: Current,
-    awaiting: Vec<Awaiting>,
+    awaiting: Vec<PendingCommand>,
     parentheses: usize,
     cases: usize,
 }
@@ -207,7 +207,7 @@ impl ShellCursor<'_> {
             self.reader
                 .simple(current.words, current.input.as_deref(), self.depth);
         } else {
-            list.awaiting.push(Awaiting {
+            list.awaiting.push(PendingCommand {
                 words: current.words,
                 documents: current.documents,
             });

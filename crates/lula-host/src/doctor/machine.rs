@@ -61,7 +61,7 @@ fn disk(directory: &Path, installation: &Installation) -> DoctorCheck {
     match rustix::fs::statvfs(existing_part(directory)) {
         Ok(found) => {
             let free = found.f_bavail.saturating_mul(found.f_frsize);
-            let free_text = crate::text::bytes(free);
+            let free_text = lula_protocol::units::rough_size(free);
             if free >= needed {
                 DoctorCheck::good("disk", format!("{free_text} free for state"))
             } else {

@@ -54,7 +54,7 @@ pub(super) const fn of_engine(error: &EngineError) -> (Code, RunExit) {
 
 pub(super) const fn of_audit(error: &AuditError) -> (Code, RunExit, &'static str) {
     match error {
-        AuditError::NotPrivate { .. } => (
+        AuditError::Key { .. } => (
             Code::KeysUnusable,
             RunExit::Environment,
             "make the key readable by you alone, or remove it",

@@ -18,7 +18,9 @@ use serde::Serialize;
 
 use crate::drive::{self, DriveResult, Driver};
 use crate::error::HostError;
-use crate::record::{now_ms, spoken_time};
+use lula_protocol::calendar::utc_text;
+
+use crate::record::now_ms;
 use crate::report::RunReport;
 use crate::text::usd;
 
@@ -237,7 +239,7 @@ impl Healer<'_> {
                 format!(
                     "{broken}; {} runs were begun within an hour, another may begin at {}",
                     self.limits.per_hour,
-                    spoken_time(*until_ms)
+                    utc_text(*until_ms)
                 ),
             ),
             HealAction::Spent { spent } => (

@@ -4,13 +4,15 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use lula_config::variables::RUNNER_KEY as KEY;
+use lula_files::{FinalLink, read_private};
 
 use crate::diagnosis;
 use crate::error::HostError;
 
+const MAX_KEY_BYTES: u64 = 64 << 10;
+
 /// The key from its file or variable.
 pub fn key(file: Option<&Path>) -> Result<Option<String>, HostError> {
-    use std::os::unix::fs::MetadataExt;
     let Some(path) = file else {
         return Ok(std::env::var(KEY).ok().filter(|key| !key.is_empty()));
     };
@@ -18,11 +20,11 @@ pub fn key(file: Option<&Path>) -> Result<Option<String>, HostError> {
         path: path.to_owned(),
         why,
     };
-    let metadata = std::fs::metadata(path).map_err(|error| refused(error.to_string()))?;
-    if metadata.mode() & 0o077 != 0 {
-        return Err(refused("others can read it".to_owned()));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
+    // A person names it, and may keep it behind a link of their own.
+    let bytes = read_private(path, MAX_KEY_BYTES, FinalLink::Followed)
+        .map_err(|error| refused(error.to_string()))?
+        .ok_or_else(|| refused("there is no such file".to_owned()))?;
+    let text = String::from_utf8(bytes).map_err(|_| refused("it is not text".to_owned()))?;
     diagnosis::conceal(text.trim());
     Ok(Some(text.trim().to_owned()))
 }
@@ -68,5 +70,19 @@ mod tests {
         for name in ["PATH", "HOME", "LULA_RUNNER_KEY", "TOKENIZERS"] {
             assert!(!is_secret(name), "{name}");
         }
+    }
+
+    #[test]
+    fn a_key_file_that_others_can_read_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("runner.key");
+        assert!(key(Some(&path)).is_err());
+        std::fs::write(&path, "sesame\n").unwrap();
+        for (mode, good) in [(0o644, false), (0o620, false), (0o600, true)] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(key(Some(&path)).is_ok(), good, "{mode:o}");
+        }
+        assert_eq!(key(Some(&path)).unwrap().as_deref(), Some("sesame"));
     }
 }

@@ -9,11 +9,12 @@ use lula_agents::verdict::{
     NearestTestsResult, ProjectTestResults, TestRunAttempt, VerificationEvidence,
 };
 use lula_agents::work::CoderProposal;
+use lula_protocol::units::{rough_size, whole_seconds};
 use lula_protocol::{BudgetAmounts, BudgetDimension};
 use lula_runner_api::{DeliveredView, IgnoredFilesView};
 use serde_json::Value;
 
-use crate::text::{bytes, plain, usd};
+use crate::text::{plain, usd};
 
 /// Tests in numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -70,7 +71,7 @@ fn below(ignored: &IgnoredFilesView) -> String {
             ""
         };
         let over = if ignored.more { "over " } else { "" };
-        let size = bytes(ignored.bytes);
+        let size = rough_size(ignored.bytes);
         let _ = write!(
             text,
             "; {over}{size} ignored by git, read-only ({}{more})",
@@ -91,7 +92,9 @@ pub(crate) fn looked_text(looked: &TestRunAttempt) -> String {
         TestRunAttempt::NoTests => "no tests".to_owned(),
         TestRunAttempt::EnvironmentBroken(broken) => broken.to_string(),
         TestRunAttempt::CannotRun(why) => format!("the tests cannot be run: {why}"),
-        TestRunAttempt::OutOfTime(ms) => format!("the tests did not end within {} s", ms / 1000),
+        TestRunAttempt::OutOfTime(ms) => {
+            format!("the tests did not end within {}", whole_seconds(*ms))
+        }
         TestRunAttempt::NotRun => "the tests were not run".to_owned(),
     }
 }

@@ -5,9 +5,9 @@ use lula_graph::RunState;
 
 use super::facts::{first_look, size, spend};
 use super::{environment, evidence};
-use crate::record::spoken_time;
 use crate::report::RunReport;
 use crate::text::{plain, visible};
+use lula_protocol::calendar::utc_text;
 
 /// What is known of a run, each with a name. `next` is what it does next, `began` when it began.
 pub fn facts(
@@ -21,7 +21,7 @@ pub fn facts(
     let mut row = |name: &'static str, text: String| rows.push((name, text));
     row("run", progress.run.to_string());
     row("task", plain(&work.task.text, 400));
-    row("began", spoken_time(began));
+    row("began", utc_text(began));
     let state = if progress.ended.is_some() {
         report.word()
     } else {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use lula_agents::CodingState;
 use lula_graph::RunState;
 use lula_protocol::RunId;
+use lula_protocol::units::rough_duration;
 use lula_store::RunStore;
 use serde::Serialize;
 
@@ -19,7 +20,6 @@ use crate::report::{RunReport, word};
 use crate::runs::reader;
 use crate::story::StoryEvent;
 use crate::story::follow::RunLogFollower;
-use crate::text::human;
 
 pub use lanes::TraceLane;
 pub use timeline::{RunTimeline, TraceSpan, TraceVisit};
@@ -110,5 +110,5 @@ impl Trace {
 }
 
 fn spoken(ms: u64) -> String {
-    human(Duration::from_millis(ms))
+    rough_duration(Duration::from_millis(ms))
 }

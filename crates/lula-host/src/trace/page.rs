@@ -10,9 +10,9 @@ use lula_protocol::BudgetDimension;
 
 use super::timeline::{TraceSpan, TraceVisit};
 use super::{Trace, spoken};
-use crate::record::spoken_time;
 use crate::story::facts::{TestTally, first_look, size, spend};
 use crate::text::{usd, visible};
+use lula_protocol::calendar::utc_text;
 
 const STYLE: &str = include_str!("page.css");
 /// Scripts, pictures, fonts, frames, forms and connections: none. Styles are those of the page.
@@ -96,7 +96,7 @@ fn head(out: &mut String, trace: &Trace, run: &str) {
          <p class=\"summary\">{}</p>\n<dl class=\"facts\">\n",
         text(standing),
         text(run),
-        spoken_time(trace.timeline.start_ms),
+        utc_text(trace.timeline.start_ms),
         text(&work.task.text),
         text(&trace.report.summary),
     );

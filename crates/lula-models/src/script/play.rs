@@ -259,7 +259,7 @@ impl ModelTransport for ScriptPlayer {
                 pieces = pieces.breaking_off();
             }
             let body: Box<dyn ResponseBody> = if played.stalls {
-                Box::new(Stalled(pieces))
+                Box::new(StallingBody(pieces))
             } else {
                 Box::new(pieces)
             };
@@ -272,9 +272,9 @@ impl ModelTransport for ScriptPlayer {
     }
 }
 
-struct Stalled(BufferedResponseBody);
+struct StallingBody(BufferedResponseBody);
 
-impl ResponseBody for Stalled {
+impl ResponseBody for StallingBody {
     fn next(&mut self) -> BoxedFuture<'_, Result<Option<Vec<u8>>, TransportError>> {
         Box::pin(async move {
             match self.0.next().await {

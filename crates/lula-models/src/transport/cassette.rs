@@ -250,7 +250,7 @@ impl<T: ModelTransport> ModelTransport for RecordingTransport<T> {
             Ok(WireResponse {
                 status: response.status,
                 headers: response.headers,
-                body: Box::new(Taped {
+                body: Box::new(RecordingBody {
                     inner: response.body,
                     recording: Some(recording),
                     pieces: Vec::new(),
@@ -262,7 +262,7 @@ impl<T: ModelTransport> ModelTransport for RecordingTransport<T> {
     }
 }
 
-struct Taped {
+struct RecordingBody {
     inner: Box<dyn ResponseBody>,
     recording: Option<RecordedExchange>,
     pieces: Vec<Vec<u8>>,
@@ -270,7 +270,7 @@ struct Taped {
     done: Arc<Mutex<Vec<RecordedExchange>>>,
 }
 
-impl Taped {
+impl RecordingBody {
     fn end(&mut self, broke_off: bool) {
         let Some(mut recording) = self.recording.take() else {
             return;
@@ -293,7 +293,7 @@ impl Taped {
     }
 }
 
-impl ResponseBody for Taped {
+impl ResponseBody for RecordingBody {
     fn next(&mut self) -> BoxedFuture<'_, Result<Option<Vec<u8>>, TransportError>> {
         Box::pin(async move {
             let next = self.inner.next().await;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{WireError, read};
+use super::{WireError, malformed, read};
 use crate::normal::{MessagePart, ModelStopReason, ModelToolCall, TokenUsage};
 
 /// What a piece of a stream adds, for a person who watches. Never the basis of an action: only a whole
@@ -164,6 +164,39 @@ pub(crate) fn settle_stop(stop: ModelStopReason, parts: &[MessagePart]) -> Model
         ModelStopReason::End if has_calls => ModelStopReason::Calls,
         ModelStopReason::Calls if !has_calls => ModelStopReason::End,
         other => other,
+    }
+}
+
+/// A call written whole, as `tool_calls` of a message lists them.
+pub(crate) struct ListedCall<'a> {
+    id: Option<&'a str>,
+    pub(crate) name: &'a str,
+    arguments: &'a Value,
+}
+
+impl<'a> ListedCall<'a> {
+    /// The calls of a message, in their order.
+    pub(crate) fn of(message: &'a Value) -> impl Iterator<Item = Result<Self, WireError>> {
+        let listed = message.get("tool_calls").and_then(Value::as_array);
+        listed.into_iter().flatten().map(Self::read)
+    }
+
+    fn read(call: &'a Value) -> Result<Self, WireError> {
+        let function = call
+            .get("function")
+            .ok_or_else(|| malformed("a call without a function"))?;
+        let name =
+            read::text(function, "name").ok_or_else(|| malformed("a call without a name"))?;
+        Ok(Self {
+            id: read::text(call, "id"),
+            name,
+            arguments: function.get("arguments").unwrap_or(&Value::Null),
+        })
+    }
+
+    /// The part it becomes at a place, where the answer may hold it.
+    pub(crate) fn part(&self, place: usize, stop: &ModelStopReason) -> Option<MessagePart> {
+        whole_call(place, self.id, self.name, self.arguments, stop)
     }
 }
 

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::assembly::{AssembledAnswer, Assembly, StreamDelta, settle_stop, whole_call};
+use super::assembly::{AssembledAnswer, Assembly, ListedCall, StreamDelta, settle_stop};
 use super::failure::reported;
-use super::{WireError, WireProtocol, malformed, read};
+use super::{WireError, WireProtocol, read};
 use crate::normal::{
     MessagePart, MessageRole, ModelMessage, ModelRequest, ModelStopReason, OutputShape,
     ThinkingEffort, TokenUsage,
@@ -166,22 +166,11 @@ impl OllamaReader {
         }
         let words = read::text(message, "content").unwrap_or_default();
         self.assembly.text(WORDS, words, deltas);
-        for call in message
-            .get("tool_calls")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-        {
-            let function = call
-                .get("function")
-                .ok_or_else(|| malformed("a call without a function"))?;
-            let name =
-                read::text(function, "name").ok_or_else(|| malformed("a call without a name"))?;
-            let arguments = function.get("arguments").unwrap_or(&Value::Null);
+        for call in ListedCall::of(message) {
+            let call = call?;
             let place = usize::try_from(self.calls).unwrap_or(usize::MAX);
-            let id = read::text(call, "id");
-            if let Some(part) = whole_call(place, id, name, arguments, &ModelStopReason::Calls) {
-                deltas.push(StreamDelta::CallStarted(name.to_owned()));
+            if let Some(part) = call.part(place, &ModelStopReason::Calls) {
+                deltas.push(StreamDelta::CallStarted(call.name.to_owned()));
                 self.assembly.done(CALLS + self.calls, part);
                 self.calls += 1;
             }

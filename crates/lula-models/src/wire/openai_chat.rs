@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::assembly::{AssembledAnswer, Assembly, StreamDelta, settle_stop, whole_call};
+use super::assembly::{AssembledAnswer, Assembly, ListedCall, StreamDelta, settle_stop};
 use super::failure::reported;
 use super::quirks::{JsonOutput, ServerQuirks};
 use super::{WireError, WireProtocol, is_strict, malformed, read, takes_temperature};
@@ -191,25 +191,8 @@ pub(super) fn response(body: &Value) -> Result<AssembledAnswer, WireError> {
     if let Some(text) = refused {
         parts.push(MessagePart::text(text));
     }
-    for call in message
-        .get("tool_calls")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
-        let function = call
-            .get("function")
-            .ok_or_else(|| malformed("a call without a function"))?;
-        let name =
-            read::text(function, "name").ok_or_else(|| malformed("a call without a name"))?;
-        let arguments = function.get("arguments").unwrap_or(&Value::Null);
-        parts.extend(whole_call(
-            parts.len(),
-            read::text(call, "id"),
-            name,
-            arguments,
-            &stop,
-        ));
+    for call in ListedCall::of(message) {
+        parts.extend(call?.part(parts.len(), &stop));
     }
     let stop = if refused.is_some() {
         ModelStopReason::Refusal

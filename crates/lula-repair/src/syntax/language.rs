@@ -1,8 +1,7 @@
 //! Languages that patches can be written in, and their parsers.
 
-use std::ops::ControlFlow;
-
-use tree_sitter::{ParseOptions, ParseState, Parser, Point, Tree};
+use lula_edit::bounded_parse::{ParseBudget, parse_within};
+use tree_sitter::{Parser, Tree};
 
 /// A language that patches can be written in.
 #[derive(
@@ -57,21 +56,8 @@ impl RepairLanguage {
 
     /// The same, starting from the tree of a text that differs where that tree was edited.
     pub(super) fn parse_from(self, text: &str, old: Option<&Tree>) -> Option<Tree> {
+        let budget = ParseBudget::generous(text.len());
         let mut parser = Parser::new();
-        parser.set_language(&self.grammar()).ok()?;
-        // Counted and not timed, so that the same file always gives the same answer: the parser
-        // reports every hundred operations, of which text that people write needs a fraction.
-        let mut reports = 200 + text.len() * 6 / 100;
-        let mut watch = |_: &ParseState| {
-            reports = reports.saturating_sub(1);
-            if reports == 0 {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
-        };
-        let options = ParseOptions::new().progress_callback(&mut watch);
-        let mut rest = |from: usize, _: Point| text.as_bytes().get(from..).unwrap_or_default();
-        parser.parse_with_options(&mut rest, old, Some(options))
+        parse_within(&mut parser, &self.grammar(), text.as_bytes(), old, budget)
     }
 }

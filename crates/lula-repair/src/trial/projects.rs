@@ -11,6 +11,7 @@ use super::{
 use crate::detect::{TestFramework, TestSelection, detect_in, project_of};
 use crate::ground::{ForkSource, ProjectFork};
 use crate::search::RepairError;
+use lula_protocol::units::whole_seconds;
 
 /// Most projects whose tests are run beside those of the first.
 const MOST: usize = 8;
@@ -235,7 +236,9 @@ fn unable(looked: &TestRunAttempt) -> String {
         TestRunAttempt::NoTests => "there are none".to_owned(),
         TestRunAttempt::CannotRun(why) => why.clone(),
         TestRunAttempt::EnvironmentBroken(broken) => broken.to_string(),
-        TestRunAttempt::OutOfTime(ms) => format!("they did not end within {ms} ms"),
+        TestRunAttempt::OutOfTime(ms) => {
+            format!("they did not end within {}", whole_seconds(*ms))
+        }
     };
     format!("the change touches this project, and its tests say nothing of it: {why}")
 }

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use lula_audit::{
     AuditDecision, AuditEnding, AuditEntry as Recorded, AuditLog, AuditVerdict as Decision,
 };
+use lula_files::FinalLink;
 use lula_gate::approvals::{
     self, ApprovalKeyring, ApprovalQuestion, ApprovalRefusal, ApprovalStanding, ApprovalsError,
     SettledApproval,
@@ -28,7 +29,7 @@ use super::refusal::RequestRefusal;
 use lula_runner_api::{ApprovalList, ApprovalView, EXPIRED, REJECTED, VoteView};
 
 /// Largest rules file of a repository, in bytes.
-const RULES: u64 = 256 << 10;
+const MAX_RULES_BYTES: u64 = 256 << 10;
 
 /// A rules file of the operator.
 #[derive(Debug, Clone)]
@@ -142,25 +143,9 @@ fn load(files: &[RunnerRulesFile], repository: Option<&str>) -> Result<RuleSet, 
 
 /// The repository's rules as they are in the user's tree: nothing an agent writes changes them.
 fn repository_rules(base: &Path) -> Result<Option<String>, RequestRefusal> {
-    use rustix::fs::{Mode, OFlags};
-    use std::io::Read as _;
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let path = base.join(rules::REPOSITORY_FILE);
-    let bad = |why: String| RequestRefusal::BadRules(format!("{}: {why}", path.display()));
-    let file = match rustix::fs::open(&path, flags, Mode::empty()) {
-        Ok(file) => std::fs::File::from(file),
-        Err(rustix::io::Errno::NOENT) => return Ok(None),
-        Err(error) => return Err(bad(error.to_string())),
-    };
-    let mut text = String::new();
-    let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
-    if !is_file {
-        return Err(bad("it is not a file".to_owned()));
-    }
-    file.take(RULES)
-        .read_to_string(&mut text)
-        .map_err(|error| bad(error.to_string()))?;
-    Ok(Some(text))
+    lula_files::read_regular_text(&path, MAX_RULES_BYTES, FinalLink::Refused)
+        .map_err(|why| RequestRefusal::BadRules(format!("{}: {why}", path.display())))
 }
 
 /// An act to be judged, as the ledger and the approvals name it.

@@ -23,7 +23,6 @@ mod patch;
 mod read;
 mod root;
 mod search;
-mod steps;
 #[cfg(test)]
 mod tests;
 mod unified;

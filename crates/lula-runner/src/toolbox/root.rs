@@ -1,7 +1,7 @@
 //! Files below one directory, by handle.
 //!
 //! Nothing here ever uses an absolute name. Each path is resolved below the handle of the workspace,
-//! by the kernel or step by step ([`super::steps`]), and cannot leave it however links are swapped
+//! by the kernel or step by step ([`ConfinedDirectory`]), and cannot leave it however links are swapped
 //! meanwhile. Reading follows links that stay inside; writing follows none.
 
 use std::fs::File;
@@ -10,12 +10,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
+use lula_files::{ConfinedDirectory, LinkPolicy};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::error::ToolError;
 use super::limits;
-use super::steps::{self, LinkPolicy};
 
 /// Names that file tools never write below: what version control and Lula keep for themselves.
 const PROTECTED: [&str; 5] = [".git", ".hg", ".jj", ".svn", ".lula"];
@@ -116,20 +116,13 @@ pub(super) struct FileContent {
 /// The handle of a workspace.
 #[derive(Debug)]
 pub(super) struct WorkspaceRoot {
-    handle: OwnedFd,
-    /// Whether the kernel resolves whole paths for us.
-    by_kernel: bool,
+    directory: ConfinedDirectory,
 }
 
 impl WorkspaceRoot {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::PATH;
-        let handle = rustix::fs::open(path, flags, Mode::empty())?;
-        let tried = rustix::fs::openat2(&handle, ".", flags, Mode::empty(), ResolveFlags::BENEATH);
-        Ok(Self {
-            handle,
-            by_kernel: tried.is_ok(),
-        })
+        let directory = ConfinedDirectory::open(path)?;
+        Ok(Self { directory })
     }
 
     /// Opens a regular file for reading and tells its size. A pipe, a device or a directory in its
@@ -202,23 +195,9 @@ impl WorkspaceRoot {
         flags: OFlags,
         links: LinkPolicy,
     ) -> Result<OwnedFd, ToolError> {
-        if !self.by_kernel {
-            let opened = steps::open(self.handle.as_fd(), path.name(), flags, links);
-            return opened.map_err(|error| refused(path, error));
-        }
-        let mut resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        if links == NO_LINKS {
-            resolve |= ResolveFlags::NO_SYMLINKS;
-        }
-        // The kernel asks for another try when names moved under it.
-        for _ in 0..64 {
-            match rustix::fs::openat2(&self.handle, path.name(), flags, Mode::empty(), resolve) {
-                Ok(handle) => return Ok(handle),
-                Err(Errno::AGAIN) => {}
-                Err(error) => return Err(refused(path, error)),
-            }
-        }
-        Err(failed(path, io::ErrorKind::WouldBlock.into()))
+        self.directory
+            .open_at(path.name(), flags, links)
+            .map_err(|error| refused(path, error))
     }
 
     /// The directory of a file to be written, made where it is missing, through no link.
@@ -378,11 +357,13 @@ mod tests {
 
     /// The same tree, opened in both ways.
     fn both(check: impl Fn(&tempfile::TempDir, &WorkspaceRoot)) {
-        for by_kernel in [true, false] {
-            let (directory, mut root) = tree();
-            root.by_kernel = by_kernel;
-            check(&directory, &root);
-        }
+        let (directory, root) = tree();
+        check(&directory, &root);
+        let (directory, root) = tree();
+        let by_steps = WorkspaceRoot {
+            directory: root.directory.by_steps(),
+        };
+        check(&directory, &by_steps);
     }
 
     fn tree() -> (tempfile::TempDir, WorkspaceRoot) {

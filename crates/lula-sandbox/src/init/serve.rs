@@ -18,7 +18,7 @@ use crate::frames::{
     ExitCause, WINDOW,
 };
 use crate::landlock::EnforcedLandlock;
-use crate::sys::{process, signal, socket};
+use crate::sys::{process, scheduling, signal, socket};
 
 /// More waiting output than this, and commands are not read any further.
 const ENOUGH: usize = 1024 * 1024;
@@ -113,9 +113,9 @@ impl ExecServer {
                 // The engine has just been told and may be waiting for this very processor. It does not
                 // wait for what this process has left to do.
                 if self.own_namespace() {
-                    process::stand_back();
+                    scheduling::set_sched_idle();
                 }
-                rustix::thread::sched_yield();
+                scheduling::sched_yield();
                 return self.leave();
             }
             let due = self.wait()?;

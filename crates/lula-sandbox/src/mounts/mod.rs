@@ -158,7 +158,7 @@ impl SystemDirectories {
 #[derive(Debug, Clone)]
 pub(crate) struct PolicySurroundings {
     plan: MountPlan,
-    toolchains: Vec<Shown>,
+    toolchains: Vec<HostDirectory>,
     /// Credentials in them.
     hidden: Vec<String>,
     caches: Vec<CacheMount>,
@@ -166,7 +166,7 @@ pub(crate) struct PolicySurroundings {
 
 /// A directory of the host by its name and its real path.
 #[derive(Debug, Clone)]
-struct Shown {
+struct HostDirectory {
     named: String,
     real: String,
 }
@@ -184,7 +184,7 @@ impl PolicySurroundings {
             // What went away since is not missed: no policy asked for it by name.
             if let Ok(real) = path.canonicalize() {
                 let (named, real) = (text(path)?, text(&real)?);
-                shown.push(Shown { named, real });
+                shown.push(HostDirectory { named, real });
             }
         }
         let hidden = toolchains.hidden().iter().map(|path| text(path));
@@ -330,14 +330,14 @@ impl MountPlan {
             });
             return Ok(());
         };
-        self.show(&Shown {
+        self.show(&HostDirectory {
             named: text(path)?,
             real: text(&real)?,
         })
     }
 
-    fn show(&mut self, shown: &Shown) -> Result<(), SandboxError> {
-        let Shown { named, real } = shown;
+    fn show(&mut self, shown: &HostDirectory) -> Result<(), SandboxError> {
+        let HostDirectory { named, real } = shown;
         if is_private(real) {
             self.place(Path::new(real), false)?;
         } else {

@@ -81,7 +81,7 @@ fn mistakes_name_line_key_and_remedy() {
         "line 2: limits.memroy: unknown key; did you mean memory?\n\
          line 3: limits.pids: expected a whole number above zero\n\
          line 4: limits.wall: \"soon\" is not a duration: write a whole number above zero and a \
-         unit, such as 90s (units: ms, s, m, h)"
+         unit, such as 90s (units: ms, s, m, h, d)"
     );
     assert_eq!(
         problems("\nprofile = \"strikt\"\nnetwork = \"*\""),

@@ -24,10 +24,10 @@ pub(super) struct AttackScenario {
     pub(super) tiers: &'static [IsolationTier],
     expected: &'static str,
     /// Held with what was seen, or not.
-    play: fn(&TierAttack<'_>, &AttackStage) -> Result<Played, String>,
+    play: fn(&TierAttack<'_>, &AttackStage) -> Result<ScenarioEnding, String>,
 }
 
-enum Played {
+enum ScenarioEnding {
     Held(String),
     Broken(String),
 }
@@ -35,8 +35,8 @@ enum Played {
 impl AttackScenario {
     pub(super) fn judge(&self, attack: &TierAttack<'_>, stage: &AttackStage) -> AttackResult {
         let (outcome, observed) = match (self.play)(attack, stage) {
-            Ok(Played::Held(seen)) => (AttackOutcome::Held, seen),
-            Ok(Played::Broken(seen)) => (AttackOutcome::Broken, seen),
+            Ok(ScenarioEnding::Held(seen)) => (AttackOutcome::Held, seen),
+            Ok(ScenarioEnding::Broken(seen)) => (AttackOutcome::Broken, seen),
             Err(error) => (AttackOutcome::Error, error),
         };
         AttackResult {
@@ -196,7 +196,7 @@ fn heart_outlives_outside(stage: &AttackStage) -> Result<(), String> {
     }
 }
 
-fn outlive_timeout(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<Played, String> {
+fn outlive_timeout(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<ScenarioEnding, String> {
     heart_outlives_outside(stage)?;
     let session = attack.open(stage).map_err(|error| error.to_string())?;
     let file = stage.workspace().join("heart-timeout");
@@ -209,12 +209,14 @@ fn outlive_timeout(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<Playe
     }
     let alive = still_beating(&file);
     Ok(match finished.receipt.ended {
-        CommandEnding::TimedOut if !alive => Played::Held("timed out and silent".to_owned()),
-        ended => Played::Broken(format!("{ended:?}, still beating: {alive}")),
+        CommandEnding::TimedOut if !alive => {
+            ScenarioEnding::Held("timed out and silent".to_owned())
+        }
+        ended => ScenarioEnding::Broken(format!("{ended:?}, still beating: {alive}")),
     })
 }
 
-fn outlive_session(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<Played, String> {
+fn outlive_session(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<ScenarioEnding, String> {
     heart_outlives_outside(stage)?;
     let session = attack.open(stage).map_err(|error| error.to_string())?;
     let file = stage.workspace().join("heart-session");
@@ -227,9 +229,9 @@ fn outlive_session(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<Playe
     }
     session.close().map_err(|error| error.to_string())?;
     Ok(if still_beating(&file) {
-        Played::Broken("still beating".to_owned())
+        ScenarioEnding::Broken("still beating".to_owned())
     } else {
-        Played::Held("silent".to_owned())
+        ScenarioEnding::Held("silent".to_owned())
     })
 }
 
@@ -249,7 +251,7 @@ fn runner(scene: &AttackScene) -> AttackBodyResult {
     Ok(String::new())
 }
 
-fn outlive_runner(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<Played, String> {
+fn outlive_runner(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<ScenarioEnding, String> {
     heart_outlives_outside(stage)?;
     let file = stage.workspace().join("heart-runner");
     let scene = stage
@@ -274,13 +276,13 @@ fn outlive_runner(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<Played
     let deadline = Instant::now() + Duration::from_secs(2);
     while still_beating(&file) {
         if Instant::now() > deadline {
-            return Ok(Played::Broken("still beating".to_owned()));
+            return Ok(ScenarioEnding::Broken("still beating".to_owned()));
         }
     }
-    Ok(Played::Held("silent".to_owned()))
+    Ok(ScenarioEnding::Held("silent".to_owned()))
 }
 
-fn flood(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<Played, String> {
+fn flood(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<ScenarioEnding, String> {
     let policy = attack.policy().map_err(|error| error.to_string())?;
     let limit = policy.limits.output.bytes();
     let wanted = limit * 4;
@@ -302,9 +304,9 @@ fn flood(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<Played, String>
     );
     // The mark between head and tail is ours.
     Ok(if kept <= limit + 4096 && total == wanted {
-        Played::Held(format!("kept {kept} of {total} bytes"))
+        ScenarioEnding::Held(format!("kept {kept} of {total} bytes"))
     } else {
-        Played::Broken(format!("kept {kept} of {total} bytes"))
+        ScenarioEnding::Broken(format!("kept {kept} of {total} bytes"))
     })
 }
 
@@ -351,14 +353,14 @@ fn visit(
     parse(&finished.stdout.text()).ok_or_else(|| "the visitor said nothing".to_owned())
 }
 
-fn refused(seen: &AttackObservation) -> Played {
+fn refused(seen: &AttackObservation) -> ScenarioEnding {
     match seen {
-        AttackObservation::Errno(libc::ECONNREFUSED) => Played::Held("refused".to_owned()),
-        other => Played::Broken(other.to_string()),
+        AttackObservation::Errno(libc::ECONNREFUSED) => ScenarioEnding::Held("refused".to_owned()),
+        other => ScenarioEnding::Broken(other.to_string()),
     }
 }
 
-fn inbound(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<Played, String> {
+fn inbound(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<ScenarioEnding, String> {
     let session = attack.open(stage).map_err(|error| error.to_string())?;
     let port = serve(attack, &session)?;
     let mut visitor = std::process::Command::new(attack.program());
@@ -370,20 +372,20 @@ fn inbound(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<Played, Strin
         .ok_or_else(|| "the visitor said nothing".to_owned())
 }
 
-fn neighbour(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<Played, String> {
+fn neighbour(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<ScenarioEnding, String> {
     let session = attack.open(stage).map_err(|error| error.to_string())?;
     let port = serve(attack, &session)?;
     let other = attack.open(stage).map_err(|error| error.to_string())?;
     Ok(refused(&visit(attack, &other, port)?))
 }
 
-fn floor(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<Played, String> {
+fn floor(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<ScenarioEnding, String> {
     let mut policy = attack.policy().map_err(|error| error.to_string())?;
     policy.min_tier = IsolationTier::Microvm;
     let sandbox = Sandbox::new(policy, stage.workspace()).tier(attack.tier);
     Ok(match attack.engine.open(&sandbox) {
-        Err(SandboxError::FloorNotMet { .. }) => Played::Held("refused".to_owned()),
+        Err(SandboxError::FloorNotMet { .. }) => ScenarioEnding::Held("refused".to_owned()),
         Err(error) => return Err(error.to_string()),
-        Ok(session) => Played::Broken(format!("opened in {}", session.tier())),
+        Ok(session) => ScenarioEnding::Broken(format!("opened in {}", session.tier())),
     })
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use super::gone;
 use crate::cgroup::layout::CgroupHierarchy;
 use crate::cgroup::{CgroupBackend, CgroupError, CgroupKind, CgroupLeaf, CgroupLimits};
-use crate::sys::process;
+use crate::sys::scheduling;
 
 /// How many groups with the limits asked for last are kept.
 const KEPT: usize = 2;
@@ -19,12 +19,12 @@ pub(super) struct CgroupStock(Arc<Keeper>);
 
 #[derive(Debug)]
 struct Keeper {
-    shared: Arc<Shared>,
+    shared: Arc<StockState>,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct StockState {
     backend: CgroupBackend,
     /// Takes the place of the backend where its first group cannot be made.
     none: OnceLock<CgroupBackend>,
@@ -38,7 +38,7 @@ struct Books {
     last: u64,
     limits: Option<CgroupLimits>,
     ready: VecDeque<CgroupLeaf>,
-    discarded: Vec<Discarded>,
+    discarded: Vec<SpareGroup>,
     busy: bool,
     closing: bool,
     failure: Option<CgroupError>,
@@ -46,7 +46,7 @@ struct Books {
 
 /// A group that no sandbox needs any more.
 #[derive(Debug)]
-struct Discarded {
+struct SpareGroup {
     leaf: CgroupLeaf,
     /// Those it has, where it may be used again.
     limits: Option<CgroupLimits>,
@@ -54,7 +54,7 @@ struct Discarded {
     leaving: Option<OwnedFd>,
 }
 
-impl Discarded {
+impl SpareGroup {
     /// One that is going to be removed.
     fn for_good(leaf: CgroupLeaf) -> Self {
         Self {
@@ -73,7 +73,7 @@ impl Discarded {
     }
 }
 
-impl Shared {
+impl StockState {
     fn books(&self) -> MutexGuard<'_, Books> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -110,7 +110,7 @@ impl Shared {
 
     /// Removes what was discarded, then makes what is missing, until the engine is gone.
     fn tend(&self) {
-        process::give_way();
+        scheduling::set_sched_batch();
         let mut books = self.books();
         loop {
             if let Some(discarded) = books.discarded.pop() {
@@ -131,7 +131,7 @@ impl Shared {
                         books.ready.push_back(leaf);
                     }
                     // The limits changed meanwhile: it goes after all.
-                    Ok(Some(leaf)) => books.discarded.push(Discarded::for_good(leaf)),
+                    Ok(Some(leaf)) => books.discarded.push(SpareGroup::for_good(leaf)),
                     Ok(None) => {}
                     Err(error) => books.failure = Some(error),
                 }
@@ -149,7 +149,7 @@ impl Shared {
                 books = self.books();
                 match made {
                     Ok(leaf) if books.limits == Some(limits) => books.ready.push_back(leaf),
-                    Ok(leaf) => books.discarded.push(Discarded::for_good(leaf)),
+                    Ok(leaf) => books.discarded.push(SpareGroup::for_good(leaf)),
                     // The one who needs it makes it and hears why it cannot be made.
                     Err(_) => books.limits = None,
                 }
@@ -167,7 +167,7 @@ impl CgroupStock {
     pub(super) fn new(hierarchies: &[CgroupHierarchy]) -> Self {
         let backend = CgroupBackend::find(hierarchies);
         Self(Arc::new(Keeper {
-            shared: Arc::new(Shared {
+            shared: Arc::new(StockState {
                 backend,
                 none: OnceLock::new(),
                 swept: Once::new(),
@@ -202,7 +202,7 @@ impl CgroupStock {
                 let stale = std::mem::take(&mut books.ready);
                 books
                     .discarded
-                    .extend(stale.into_iter().map(Discarded::for_good));
+                    .extend(stale.into_iter().map(SpareGroup::for_good));
                 // Only a second sandbox with the same limits makes a stock worth having.
                 books.limits = books.last.checked_sub(1).map(|_| *limits);
                 None
@@ -227,7 +227,7 @@ impl CgroupStock {
     /// Takes a group back whose sandbox has ended: for the next one with the same limits, or to be
     /// removed once [`CgroupStock::tidy`] is called. The process that is `leaving` it is waited for first.
     pub(super) fn discard(&self, leaf: CgroupLeaf, limits: CgroupLimits, leaving: Option<OwnedFd>) {
-        self.0.shared.books().discarded.push(Discarded {
+        self.0.shared.books().discarded.push(SpareGroup {
             leaf,
             limits: Some(limits),
             leaving,
@@ -304,7 +304,7 @@ impl Drop for Keeper {
             let ready = std::mem::take(&mut books.ready);
             books
                 .discarded
-                .extend(ready.into_iter().map(Discarded::for_good));
+                .extend(ready.into_iter().map(SpareGroup::for_good));
         }
         self.shared.changed.notify_all();
         let thread = self

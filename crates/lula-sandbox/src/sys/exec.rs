@@ -60,7 +60,7 @@ impl LaunchStep {
     }
 }
 
-struct Shared<'a> {
+struct LaunchContext<'a> {
     candidates: &'a [*const c_char],
     arguments: &'a [*const c_char],
     environment: &'a [*const c_char],
@@ -81,7 +81,7 @@ pub(crate) fn launch(launch: &ProcessLaunch) -> Result<i32, (LaunchStep, io::Err
     let arguments = pointers(&launch.arguments);
     let environment = pointers(&launch.environment);
     let candidates: Vec<_> = launch.candidates.iter().map(|path| path.as_ptr()).collect();
-    let mut shared = Shared {
+    let mut shared = LaunchContext {
         candidates: &candidates,
         arguments: &arguments,
         environment: &environment,
@@ -113,8 +113,8 @@ pub(crate) fn launch(launch: &ProcessLaunch) -> Result<i32, (LaunchStep, io::Err
 }
 
 extern "C" fn child(argument: *mut c_void) -> c_int {
-    // SAFETY: the parent passed a live `Shared` and is suspended, so this is the only reference.
-    let shared = unsafe { &mut *argument.cast::<Shared<'_>>() };
+    // SAFETY: the parent passed a live `LaunchContext` and is suspended, so this is the only reference.
+    let shared = unsafe { &mut *argument.cast::<LaunchContext<'_>>() };
     let failure = run_child(shared);
     shared.failure = Some(failure);
     // SAFETY: ends the child without running anything of the parent's.
@@ -173,7 +173,7 @@ fn close_the_rest() -> Result<(), (LaunchStep, c_int)> {
 }
 
 /// Returns only on failure.
-fn run_child(shared: &Shared<'_>) -> (LaunchStep, c_int) {
+fn run_child(shared: &LaunchContext<'_>) -> (LaunchStep, c_int) {
     if let Err(failure) = settle(shared.place).and_then(|()| close_the_rest()) {
         return failure;
     }

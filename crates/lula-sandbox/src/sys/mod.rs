@@ -11,6 +11,7 @@ pub(crate) mod network;
 pub(crate) mod origin;
 pub(crate) mod process;
 pub(crate) mod refusals;
+pub(crate) mod scheduling;
 pub(crate) mod signal;
 pub(crate) mod socket;
 

@@ -181,7 +181,7 @@ pub(crate) fn pivot_into(new_root: impl AsFd) -> io::Result<EndingProcess> {
             return Ok(leaving);
         }
         // It has little to do, and may be waiting for this very processor.
-        rustix::thread::sched_yield();
+        super::scheduling::sched_yield();
     }
     leaving.wait();
     if is_alone(&new_root)? {

@@ -218,36 +218,6 @@ pub(crate) fn enter(namespace: BorrowedFd<'_>, kind: NamespaceFlags) -> io::Resu
     check(unsafe { libc::syscall(libc::SYS_setns, namespace.as_raw_fd(), kind.0) }).map(drop)
 }
 
-/// Has this thread give way: when it is woken it waits until the running thread has done. For work that
-/// no other thread waits for.
-pub(crate) fn give_way() {
-    schedule(libc::SCHED_BATCH);
-}
-
-/// Has this thread run only while no other thread wants its processor. For an end that is not waited for.
-pub(crate) fn stand_back() {
-    schedule(libc::SCHED_IDLE);
-}
-
-/// Has this thread take turns with others again, as it does to begin with.
-pub(crate) fn take_turns() {
-    schedule(libc::SCHED_OTHER);
-}
-
-fn schedule(policy: libc::c_int) {
-    // SAFETY: all-zero is a valid `sched_param`.
-    let parameters: libc::sched_param = unsafe { std::mem::zeroed() };
-    // SAFETY: `parameters` outlives the call; 0 is this thread. Every thread may ask for these three.
-    unsafe {
-        libc::syscall(
-            libc::SYS_sched_setscheduler,
-            0,
-            policy,
-            &raw const parameters,
-        );
-    }
-}
-
 /// How a process ended, and what it and the children it waited for used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReapedProcess {

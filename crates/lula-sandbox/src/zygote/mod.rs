@@ -5,13 +5,15 @@
 
 mod delivery;
 mod identity;
+mod namespaces;
 mod network;
 pub(crate) mod remains;
+mod reply;
 mod template;
 
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use lula_protocol::IsolationTier;
@@ -19,19 +21,17 @@ use rustix::event::{PollFd, PollFlags};
 
 use crate::blueprint::{MOST_TEMPLATES, RootPlan, SandboxBlueprint};
 use crate::built_in::BuiltInProgram;
-use crate::frames::{ExecFrameError, FrameReader, FrameWriter, SetupStage};
+use crate::frames::{ExecFrameError, SetupStage};
 use crate::init;
-use crate::processors::Processors;
 use crate::sys::process::{CloneSide, NamespaceFlags};
+use crate::sys::scheduling::{self, CpuAffinity};
 use crate::sys::{lockdown, process, signal, socket};
 
-use delivery::NetworkRequest;
 pub(crate) use delivery::NetworkSupply;
-use identity::Identities;
+use namespaces::{LentResources, SandboxNamespaces};
 pub(crate) use network::PrivateNetwork;
-use network::PrivateNetworkPool;
 use remains::RemovalQueue;
-use template::RootTemplates;
+pub(crate) use reply::{BuildStepContext, BuildStepFailure, ZygoteReply};
 
 /// How long the zygote is idle before it makes something ahead of time.
 const A_WHILE: rustix::event::Timespec = rustix::event::Timespec {
@@ -42,122 +42,18 @@ const A_WHILE: rustix::event::Timespec = rustix::event::Timespec {
 /// The longest request: a blueprint with a few hundred paths and a seccomp program.
 const LONGEST: usize = 256 * 1024;
 
-/// A step that failed, what it was about, and what the kernel said.
-#[derive(Debug)]
-pub(crate) struct BuildStepFailure {
-    pub(crate) stage: SetupStage,
-    pub(crate) detail: String,
-    pub(crate) errno: u32,
-}
-
-/// Names the step an error happened in.
-pub(crate) trait BuildStepContext<T> {
-    fn during(
-        self,
-        stage: SetupStage,
-        detail: impl FnOnce() -> String,
-    ) -> Result<T, BuildStepFailure>;
-}
-
-impl<T> BuildStepContext<T> for io::Result<T> {
-    fn during(
-        self,
-        stage: SetupStage,
-        detail: impl FnOnce() -> String,
-    ) -> Result<T, BuildStepFailure> {
-        self.map_err(|error| BuildStepFailure {
-            stage,
-            detail: match error.raw_os_error() {
-                Some(_) => detail(),
-                None => format!("{}: {error}", detail()),
-            },
-            errno: error
-                .raw_os_error()
-                .and_then(|number| u32::try_from(number).ok())
-                .unwrap_or(0),
-        })
-    }
-}
-
-/// What the zygote answers to a request.
-#[derive(Debug)]
-pub(crate) enum ZygoteReply {
-    /// The first process of the sandbox runs; a descriptor for it comes along.
-    Cloned { pid: u32 },
-    /// It does not.
-    Failed(BuildStepFailure),
-}
-
-impl ZygoteReply {
-    fn encode(&self) -> Vec<u8> {
-        let mut writer = FrameWriter::new();
-        match self {
-            Self::Cloned { pid } => {
-                writer.u8(0).u32(*pid);
-            }
-            Self::Failed(failure) => {
-                writer
-                    .u8(1)
-                    .u8(failure.stage.number())
-                    .u32(failure.errno)
-                    .text(&failure.detail);
-            }
-        }
-        writer.bytes
-    }
-
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, crate::frames::ExecFrameError> {
-        let mut reader = FrameReader::new(bytes);
-        if reader.u8("answer")? == 0 {
-            return Ok(Self::Cloned {
-                pid: reader.u32("pid")?,
-            });
-        }
-        let number = reader.u8("stage")?;
-        Ok(Self::Failed(BuildStepFailure {
-            stage: SetupStage::from_number(number).ok_or(
-                crate::frames::ExecFrameError::Unknown {
-                    what: "stage",
-                    value: number.into(),
-                },
-            )?,
-            errno: reader.u32("errno")?,
-            detail: reader.text("detail")?,
-        }))
-    }
-}
-
-/// What a zygote with namespaces keeps ready.
-struct Namespaces {
-    /// This process's own `/proc/…/ns`, held so that it stays reachable after the root is gone.
-    own: OwnedFd,
-    templates: RootTemplates,
-    networks: PrivateNetworkPool,
-    identities: Identities,
-}
-
-/// What a living sandbox gives back when it ends.
-#[derive(Default)]
-struct Lent {
-    outside_id: Option<u32>,
-    network: Option<PrivateNetwork>,
-    /// Its mount namespace, which is then taken apart here and not while the runner waits for the end
-    /// of its first process.
-    mounts: Option<OwnedFd>,
-}
-
 struct Zygote {
     control: OwnedFd,
     /// Readable once this process has died; every init checks it after tying its life to ours.
     itself: OwnedFd,
     endings: OwnedFd,
     /// `None` until the first sandbox that needs them.
-    namespaces: Option<Namespaces>,
+    namespaces: Option<SandboxNamespaces>,
     /// Roots that no template was made for yet.
     announced: Vec<(u32, RootPlan)>,
-    living: HashMap<i32, Lent>,
+    living: HashMap<i32, LentResources>,
     /// What sandboxes had that are no more, until it is put back.
-    ended: Vec<Lent>,
+    ended: Vec<LentResources>,
     remains: RemovalQueue,
     /// Sandboxes so far.
     built: u64,
@@ -170,7 +66,7 @@ struct Zygote {
 pub(crate) fn serve(
     control: OwnedFd,
     prepare: bool,
-    mut processors: Option<Processors>,
+    mut affinity: Option<CpuAffinity>,
     built_ins: &'static [BuiltInProgram],
 ) -> io::Result<()> {
     signal::reset_dispositions();
@@ -224,11 +120,11 @@ pub(crate) fn serve(
             zygote.make_ready(announced);
             continue;
         }
-        if let Some(all) = processors.take() {
-            all.take_all()?;
+        if let Some(all) = affinity.take() {
+            all.restore()?;
         }
         if zygote.built == 1 {
-            process::take_turns();
+            scheduling::set_sched_other();
         }
         zygote.put_back();
         let begun = zygote.build(message, descriptors);
@@ -241,11 +137,11 @@ pub(crate) fn serve(
                 socket::send(&zygote.control, &answer.encode(), &[begun.pidfd.as_fd()])?;
                 // The kernel likes to leave the new process waiting behind this one, which has
                 // nothing to do that is waited for.
-                rustix::thread::sched_yield();
+                scheduling::sched_yield();
                 zygote.remember(begun);
                 if zygote.built == 1 {
                     // What it hears next is usually an end, which others have more to do with.
-                    process::give_way();
+                    scheduling::set_sched_batch();
                 }
             }
             Err(failure) => {
@@ -256,10 +152,10 @@ pub(crate) fn serve(
 }
 
 /// A sandbox whose first process was just made.
-struct Begun {
+struct NewSandbox {
     pid: i32,
     pidfd: OwnedFd,
-    lent: Lent,
+    lent: LentResources,
     /// Whether its mounts may be taken apart later than its first process ends.
     mounts_may_linger: bool,
     /// What the new process has copies of.
@@ -371,7 +267,7 @@ impl Zygote {
         &mut self,
         request: &[u8],
         descriptors: Vec<OwnedFd>,
-    ) -> Result<Begun, BuildStepFailure> {
+    ) -> Result<NewSandbox, BuildStepFailure> {
         let blueprint = SandboxBlueprint::decode(request).map_err(|error| BuildStepFailure {
             stage: SetupStage::Request,
             detail: error.to_string(),
@@ -406,7 +302,7 @@ impl Zygote {
             held_back: Vec::new(),
         };
         let mut apart = NamespaceFlags::NOTHING;
-        let mut lent = Lent::default();
+        let mut lent = LentResources::default();
         let mut order = None;
         if blueprint.tier == IsolationTier::Namespace {
             apart = NamespaceFlags::MOUNT
@@ -433,14 +329,14 @@ impl Zygote {
             Ok(CloneSide::Parent { pid, pidfd }) => {
                 if let (Some(order), Some(namespaces)) = (order, &mut self.namespaces) {
                     // The kernel likes to leave the new process waiting behind this one.
-                    rustix::thread::sched_yield();
+                    scheduling::sched_yield();
                     let made = namespaces.networks.make(namespaces.own.as_fd());
                     let id = lent.outside_id.filter(|_| site.home.is_none());
                     let home = id.and_then(|id| namespaces.identities.home(id).ok());
                     order.deliver(&made, home.as_ref());
                     lent.network = made.ok();
                 }
-                Ok(Begun {
+                Ok(NewSandbox {
                     pid,
                     pidfd,
                     lent,
@@ -460,7 +356,7 @@ impl Zygote {
     }
 
     /// Keeps in mind what a sandbox has until it ends.
-    fn remember(&mut self, begun: Begun) {
+    fn remember(&mut self, begun: NewSandbox) {
         let mut lent = begun.lent;
         if begun.mounts_may_linger {
             lent.mounts = process::mount_namespace(begun.pidfd.as_fd()).ok();
@@ -468,9 +364,9 @@ impl Zygote {
         self.living.insert(begun.pid, lent);
     }
 
-    fn namespaces(&mut self) -> Result<&mut Namespaces, BuildStepFailure> {
+    fn namespaces(&mut self) -> Result<&mut SandboxNamespaces, BuildStepFailure> {
         if self.namespaces.is_none() {
-            self.namespaces = Some(Namespaces::prepare_zygote()?);
+            self.namespaces = Some(SandboxNamespaces::prepare_zygote()?);
         }
         let namespaces = self.namespaces.as_mut().ok_or_else(|| BuildStepFailure {
             stage: SetupStage::MountNamespace,
@@ -482,129 +378,4 @@ impl Zygote {
         }
         Ok(namespaces)
     }
-}
-
-impl Namespaces {
-    /// Moves the zygote itself into a mount namespace of its own, with a user namespace first where
-    /// it has no privileges.
-    fn prepare_zygote() -> Result<Self, BuildStepFailure> {
-        let own = rustix::fs::open(
-            "/proc/self/ns",
-            rustix::fs::OFlags::RDONLY
-                | rustix::fs::OFlags::DIRECTORY
-                | rustix::fs::OFlags::CLOEXEC,
-            rustix::fs::Mode::empty(),
-        )
-        .map_err(io::Error::from)
-        .during(SetupStage::MountNamespace, || "/proc/self/ns".to_owned())?;
-        let original = hold_namespace(own.as_fd(), "mnt")
-            .during(SetupStage::MountNamespace, || "the host's tree".to_owned())?;
-        let mut identities = Identities::take_over()?;
-        let networks = PrivateNetworkPool::new(own.as_fd(), identities.privileged())
-            .during(SetupStage::Network, || "a private network".to_owned())?;
-        let mut templates =
-            RootTemplates::new(own.as_fd(), identities.privileged().then_some(original))?;
-        // The first sandbox is on its way; what it needs is made while its request is.
-        templates.get_ready(own.as_fd());
-        identities.get_ready();
-        Ok(Self {
-            own,
-            templates,
-            networks,
-            identities,
-        })
-    }
-
-    /// Puts back what a sandbox that is no more had.
-    fn take_back(&mut self, lent: Lent) {
-        if let Some(id) = lent.outside_id {
-            self.identities.give_back(id);
-            // Only a sandbox with an id of its own had no way at all to change its network: where it
-            // runs as the engine's user, the network's settings belong to that user too.
-            if let Some(network) = lent.network {
-                self.networks.give_back(network);
-            }
-        }
-        drop(lent.mounts);
-    }
-
-    /// Gives a sandbox a network, or the promise of one. Returns what to take back when it ends, and
-    /// where one is still to be delivered.
-    fn connect(
-        &mut self,
-        site: &mut init::InitSite,
-    ) -> Result<(Option<PrivateNetwork>, Option<NetworkRequest>), BuildStepFailure> {
-        let failed = || "a private network".to_owned();
-        if let Some(network) = self.networks.take() {
-            let copy = network.try_clone().during(SetupStage::Network, failed)?;
-            site.network = Some(NetworkSupply::Here(copy));
-            return Ok((Some(network), None));
-        }
-        let (order, supply) = NetworkRequest::place().during(SetupStage::Network, failed)?;
-        site.network = Some(supply);
-        Ok((None, Some(order)))
-    }
-
-    /// Takes everything else out of the stores that one sandbox needs. Returns the outside id to give
-    /// back when it ends.
-    fn prepare(
-        &mut self,
-        blueprint: &SandboxBlueprint,
-        site: &mut init::InitSite,
-    ) -> Result<Option<u32>, BuildStepFailure> {
-        let refusing = self.identities.refusing();
-        match self.identify_and_mount(blueprint, site) {
-            // A filesystem was found out not to map ids: the second try does without.
-            Err(_) if self.identities.refusing() > refusing => {
-                site.placed.clear();
-                site.layers.clear();
-                site.caches.clear();
-                self.identify_and_mount(blueprint, site)
-            }
-            other => other,
-        }
-    }
-
-    fn identify_and_mount(
-        &mut self,
-        blueprint: &SandboxBlueprint,
-        site: &mut init::InitSite,
-    ) -> Result<Option<u32>, BuildStepFailure> {
-        let (identity, given) = self.identities.choose(blueprint, &mut site.held_back)?;
-        site.identity = Some(identity);
-        site.home = None;
-        // Where the network comes later, this does too.
-        let late = matches!(site.network, Some(NetworkSupply::Comes(_)));
-        let soon = given.filter(|id| !late || self.identities.has_home(*id));
-        let housed = soon.map_or(Ok(()), |id| {
-            let home = self.identities.home(id);
-            site.home = Some(home.during(SetupStage::UserNamespace, || format!("of user {id}"))?);
-            Ok(())
-        });
-        let mounted = housed
-            .and_then(|()| {
-                let host = &mut self.templates;
-                host.mount_from_host(blueprint, &mut self.identities, identity, site)
-            })
-            .and_then(|()| self.templates.enter(blueprint.template, self.own.as_fd()));
-        match mounted {
-            Ok(()) => Ok(given),
-            Err(failure) => {
-                if let Some(id) = given {
-                    self.identities.give_back(id);
-                }
-                Err(failure)
-            }
-        }
-    }
-}
-
-/// Holds one of this process's namespaces.
-fn hold_namespace(own: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> {
-    Ok(rustix::fs::openat(
-        own,
-        name,
-        rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC,
-        rustix::fs::Mode::empty(),
-    )?)
 }

@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use super::hold_namespace;
+use super::namespaces::hold_namespace;
 use crate::init::routes;
 use crate::page;
 use crate::sys::network::raise_loopback;

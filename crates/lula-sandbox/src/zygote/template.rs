@@ -11,7 +11,8 @@ use std::path::Path;
 use rustix::fs::{FileType, Mode, OFlags};
 
 use super::identity::Identities;
-use super::{BuildStepContext, BuildStepFailure, hold_namespace};
+use super::namespaces::hold_namespace;
+use super::{BuildStepContext, BuildStepFailure};
 use crate::blueprint::{BindMount, MOST_TEMPLATES, PlacedPath, RootPlan, SandboxBlueprint};
 use crate::frames::SetupStage;
 use crate::init::{InitSite, OuterIdentity};

@@ -5,6 +5,8 @@ use lula_protocol::{BudgetDimension, Digest, EffectClass};
 use tokio_postgres::Row;
 
 use crate::append::{ApprovalRow, ApprovalState, EffectRow, EffectState, LedgerRow};
+use crate::columns;
+pub(super) use crate::columns::{int, uint};
 use crate::error::{StoreError, StoreResult};
 use crate::record::LogHead;
 use crate::run::{RunLease, RunRow, RunStatus};
@@ -13,19 +15,8 @@ pub(super) fn corrupt(what: impl std::fmt::Display) -> StoreError {
     StoreError::backend("postgres", format_args!("a row cannot be read: {what}"))
 }
 
-pub(super) fn int(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
-}
-
-pub(super) fn uint(value: i64) -> u64 {
-    u64::try_from(value).unwrap_or(0)
-}
-
 pub(super) fn digest(bytes: &[u8]) -> StoreResult<Digest> {
-    let bytes: [u8; 32] = bytes
-        .try_into()
-        .map_err(|_| corrupt("a digest has not 32 bytes"))?;
-    Ok(Digest::from_bytes(bytes))
+    columns::digest(bytes, |why| corrupt(why))
 }
 
 pub(super) const RUN: &str = "run_id,tenant,graph,graph_version,status,epoch,owner,due_ms,\

@@ -22,18 +22,18 @@ use crate::transport::{ServerTransport, is_loopback};
 
 /// What is to be done about encryption, as an address spells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum EncryptionMode {
     Nothing,
     Clear,
     Verified,
 }
 
 /// Takes `sslmode` out of an address: the driver does not know every word of it.
-fn take_mode(url: &str) -> StoreResult<(String, Asked)> {
+fn take_mode(url: &str) -> StoreResult<(String, EncryptionMode)> {
     let Some((place, query)) = url.split_once('?') else {
-        return Ok((url.to_owned(), Asked::Nothing));
+        return Ok((url.to_owned(), EncryptionMode::Nothing));
     };
-    let mut asked = Asked::Nothing;
+    let mut asked = EncryptionMode::Nothing;
     let mut kept = Vec::new();
     for pair in query.split('&') {
         let Some(mode) = pair.strip_prefix("sslmode=") else {
@@ -41,8 +41,8 @@ fn take_mode(url: &str) -> StoreResult<(String, Asked)> {
             continue;
         };
         asked = match mode {
-            "disable" => Asked::Clear,
-            "require" | "verify-ca" | "verify-full" => Asked::Verified,
+            "disable" => EncryptionMode::Clear,
+            "require" | "verify-ca" | "verify-full" => EncryptionMode::Verified,
             other => {
                 return Err(StoreError::Insecure(format!(
                     "sslmode={other} leaves it to the network whether the store is spoken to in \
@@ -83,9 +83,9 @@ pub(super) fn read_address(
     let mut config: Config = url.parse().map_err(failed)?;
     let here = is_here(&config);
     let encrypted = match asked {
-        Asked::Verified => true,
-        Asked::Clear => false,
-        Asked::Nothing => !here,
+        EncryptionMode::Verified => true,
+        EncryptionMode::Clear => false,
+        EncryptionMode::Nothing => !here,
     };
     if !encrypted {
         transport.check_cleartext(config.get_password().is_some(), here)?;
@@ -109,7 +109,7 @@ pub(super) struct Handshake {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for PostgresTls {
-    type Stream = Encrypted<S>;
+    type Stream = TlsConnection<S>;
     type TlsConnect = Handshake;
     type Error = Infallible;
 
@@ -122,9 +122,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for P
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Handshake {
-    type Stream = Encrypted<S>;
+    type Stream = TlsConnection<S>;
     type Error = std::io::Error;
-    type Future = Pin<Box<dyn Future<Output = std::io::Result<Encrypted<S>>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = std::io::Result<TlsConnection<S>>> + Send>>;
 
     fn connect(self, stream: S) -> Self::Future {
         Box::pin(async move {
@@ -133,22 +133,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Hands
             })?;
             let name = ServerName::try_from(self.name).map_err(std::io::Error::other)?;
             let stream = TlsConnector::from(config).connect(name, stream).await?;
-            Ok(Encrypted(stream))
+            Ok(TlsConnection(stream))
         })
     }
 }
 
 /// An encrypted connection.
-pub(super) struct Encrypted<S>(tokio_rustls::client::TlsStream<S>);
+pub(super) struct TlsConnection<S>(tokio_rustls::client::TlsStream<S>);
 
-impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Encrypted<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for TlsConnection<S> {
     /// The name and the certificate were verified; a binding would prove the same again.
     fn channel_binding(&self) -> ChannelBinding {
         ChannelBinding::none()
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Encrypted<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for TlsConnection<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -158,7 +158,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Encrypted<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Encrypted<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TlsConnection<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

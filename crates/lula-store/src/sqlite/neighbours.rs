@@ -18,18 +18,18 @@ const EVERY: Duration = Duration::from_millis(200);
 
 /// The last signal and the last run that were seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Seen {
+struct StoreMark {
     signal: i64,
     run: i64,
 }
 
-fn look(db: &Connection) -> rusqlite::Result<Seen> {
+fn look(db: &Connection) -> rusqlite::Result<StoreMark> {
     db.prepare_cached(
         "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name='signals'), 0),
                 coalesce((SELECT max(id) FROM runs), 0)",
     )?
     .query_row([], |row| {
-        Ok(Seen {
+        Ok(StoreMark {
             signal: row.get(0)?,
             run: row.get(1)?,
         })

@@ -21,11 +21,11 @@ pub use take::{ChangedGitFile, GitChange};
 pub use together::{BranchUpdate, RepositoryDelivery, all_there, create_all, prepare, take_back};
 pub use undo::{UndoneDelivery, undo};
 
+use crate::commit::put::PathReplacement;
 use crate::error::WorkspaceError;
 use crate::git::{GitError, GitProgram};
 use crate::ignored::{IgnoredExtent, IgnoredLayers};
 use crate::integration_branch::IntegrationBranch;
-use crate::put::PathReplacement;
 use crate::tree::{RootedTree, disk_usage};
 
 /// What builds and tests leave behind, never part of a change unless it is tracked.

@@ -7,12 +7,12 @@ use std::process::Command;
 use lula_protocol::Digest;
 
 use super::{Checkout, CheckoutError, CheckoutResult, feed, io_failed, succeeded};
-use crate::change::{PathChange, WorkspaceDiff};
+use crate::commit::put::{PathContent, PathReplacement};
 use crate::error::WorkspaceError;
-use crate::node::FileNodeKind;
-use crate::path::WorkspacePath;
-use crate::put::{PathContent, PathReplacement};
-use crate::workspace::Workspace;
+use crate::layer::change::{PathChange, WorkspaceDiff};
+use crate::store::workspace::Workspace;
+use crate::tree::node::FileNodeKind;
+use crate::tree::path::WorkspacePath;
 
 /// Largest file that can be part of a change.
 const LARGEST: u64 = 64 << 20;
@@ -283,7 +283,7 @@ fn candidates(diff: &WorkspaceDiff) -> Vec<&PathChange> {
         .filter_map(|change| change.path.parent())
         .collect();
     let plain = |change: &PathChange| {
-        let is = |node: &crate::node::FileNode| {
+        let is = |node: &crate::tree::node::FileNode| {
             matches!(node.kind, FileNodeKind::File | FileNodeKind::Symlink)
         };
         change.new.as_ref().is_some_and(is) || change.old.as_ref().is_some_and(is)

@@ -111,7 +111,7 @@ fn check(git: &GitProgram, branch: &BranchUpdate) -> CheckoutResult<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scratch::ScratchRepository;
+    use crate::git::scratch::ScratchRepository;
 
     const NAME: &str = "lula/one";
 

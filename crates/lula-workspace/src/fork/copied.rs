@@ -1,14 +1,17 @@
 //! Forks as copies.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
+use lula_files::beneath;
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::io::Errno;
 
-use super::{ForkError, LEFT_OUT, MAX_BYTES, MAX_DEPTH, MAX_FILES, failed, is_plain};
-use crate::laid::SortedChanges;
+use super::changes::SortedChanges;
+use super::directory::OpenDirectory;
+use super::{ForkError, LEFT_OUT, MAX_BYTES, MAX_DEPTH, MAX_FILES, failed};
 
 /// Directories of installed dependencies: large, and not part of the project's own code. A fork
 /// links to the project's instead of copying them.
@@ -34,7 +37,7 @@ pub fn dependencies(root: &Path) -> Vec<PathBuf> {
 #[derive(Debug)]
 pub struct CopiedFork {
     directory: tempfile::TempDir,
-    handle: OwnedFd,
+    files: OpenDirectory,
 }
 
 impl CopiedFork {
@@ -47,21 +50,21 @@ impl CopiedFork {
             .prefix("lula-fork-")
             .tempdir()
             .map_err(|source| failed("the temporary directory", source))?;
-        let handle = open_directory(directory.path())?;
-        let source = open_directory(root)?;
-        let mut copy = Copy { files: 0, bytes: 0 };
-        copy.directory(&source, &handle, "", 0)?;
-        laid.put(&handle)?;
+        let files = OpenDirectory::at(directory.path())?;
+        let source = OpenDirectory::at(root)?;
+        let mut copy = ProjectCopy { files: 0, bytes: 0 };
+        copy.directory(source.handle(), files.handle(), "", 0)?;
+        laid.put(files.handle())?;
         for path in dependencies {
             let Some(name) = path.file_name() else {
                 continue;
             };
-            match rustix::fs::symlinkat(path, &handle, name) {
-                Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+            match rustix::fs::symlinkat(path, files.handle(), name) {
+                Ok(()) | Err(Errno::EXIST) => {}
                 Err(error) => return Err(failed(&name.to_string_lossy(), error.into())),
             }
         }
-        Ok(Self { directory, handle })
+        Ok(Self { directory, files })
     }
 
     /// Where it lies.
@@ -69,99 +72,10 @@ impl CopiedFork {
         self.directory.path()
     }
 
-    /// Every regular file, relative to the top.
-    pub fn files(&self) -> Result<Vec<String>, ForkError> {
-        let mut found = Vec::new();
-        list(&self.handle, "", 0, &mut found)?;
-        found.sort();
-        Ok(found)
+    /// Its files, below their own handle.
+    pub const fn files(&self) -> &OpenDirectory {
+        &self.files
     }
-
-    /// The bytes of a file.
-    pub fn read(&self, path: &str) -> Result<Vec<u8>, ForkError> {
-        let mut file = self.open(path, OFlags::RDONLY | OFlags::NONBLOCK)?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)
-            .map_err(|source| failed(path, source))?;
-        Ok(bytes)
-    }
-
-    /// Replaces or creates a file.
-    pub fn write(&self, path: &str, bytes: &[u8]) -> Result<(), ForkError> {
-        if let Some((parent, _)) = path.rsplit_once('/') {
-            self.make_directories(parent)?;
-        }
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NONBLOCK;
-        let mut file = self.open(path, flags)?;
-        file.write_all(bytes).map_err(|source| failed(path, source))
-    }
-
-    /// Removes a file.
-    pub fn remove(&self, path: &str) -> Result<(), ForkError> {
-        // Opened first, so that only a regular file inside is ever removed.
-        self.open(path, OFlags::PATH)?;
-        let (parent, name) = path.rsplit_once('/').unwrap_or((".", path));
-        let parent = beneath(&self.handle, parent, OFlags::PATH | OFlags::DIRECTORY)
-            .map_err(|error| failed(path, error.into()))?;
-        rustix::fs::unlinkat(&parent, name, AtFlags::empty())
-            .map_err(|error| failed(path, error.into()))
-    }
-
-    fn make_directories(&self, path: &str) -> Result<(), ForkError> {
-        let mut made = String::new();
-        for part in path.split('/') {
-            made.push_str(part);
-            let (parent, name) = made.rsplit_once('/').unwrap_or((".", &made));
-            let parent = beneath(&self.handle, parent, OFlags::PATH | OFlags::DIRECTORY)
-                .map_err(|error| failed(path, error.into()))?;
-            match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755)) {
-                Ok(()) | Err(rustix::io::Errno::EXIST) => {}
-                Err(error) => return Err(failed(path, error.into())),
-            }
-            made.push('/');
-        }
-        Ok(())
-    }
-
-    fn open(&self, path: &str, flags: OFlags) -> Result<File, ForkError> {
-        if !is_plain(path) {
-            return Err(ForkError::BadPath(path.to_owned()));
-        }
-        let file = beneath(&self.handle, path, flags)
-            .map(File::from)
-            .map_err(|error| failed(path, error.into()))?;
-        let metadata = file.metadata().map_err(|source| failed(path, source))?;
-        if !metadata.is_file() {
-            return Err(failed(path, io::Error::other("it is not a regular file")));
-        }
-        Ok(file)
-    }
-}
-
-pub(crate) fn open_directory(path: &Path) -> Result<OwnedFd, ForkError> {
-    rustix::fs::open(path, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-        .map_err(|error| failed(&path.to_string_lossy(), error.into()))
-}
-
-/// Opens below a handle; a link anywhere on the way is an error.
-pub(crate) fn beneath(
-    directory: &OwnedFd,
-    path: &str,
-    flags: OFlags,
-) -> rustix::io::Result<OwnedFd> {
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let mode = if flags.contains(OFlags::CREATE) {
-        0o644
-    } else {
-        0
-    };
-    rustix::fs::openat2(
-        directory,
-        path,
-        flags | OFlags::CLOEXEC | OFlags::NOFOLLOW,
-        Mode::from_raw_mode(mode),
-        resolve,
-    )
 }
 
 /// The entries of a directory, by name and kind; what is neither file, directory nor link is left
@@ -207,8 +121,12 @@ pub(crate) fn list(
         match kind {
             FileType::RegularFile => found.push(path),
             FileType::Directory if !LEFT_OUT.contains(&name.as_str()) => {
-                let inner = beneath(directory, &name, OFlags::DIRECTORY)
-                    .map_err(|error| failed(&path, error.into()))?;
+                let inner = match beneath(directory, &name, OFlags::DIRECTORY) {
+                    Ok(inner) => inner,
+                    // Something else is mounted there, which is not part of this tree.
+                    Err(Errno::XDEV) => continue,
+                    Err(error) => return Err(failed(&path, error.into())),
+                };
                 list(&inner, &path, depth + 1, found)?;
             }
             _ => {}
@@ -217,12 +135,13 @@ pub(crate) fn list(
     Ok(())
 }
 
-struct Copy {
+/// What was copied so far, held against the limits.
+struct ProjectCopy {
     files: usize,
     bytes: u64,
 }
 
-impl Copy {
+impl ProjectCopy {
     fn directory(
         &mut self,
         from: &OwnedFd,
@@ -239,7 +158,7 @@ impl Copy {
             } else {
                 format!("{place}/{name}")
             };
-            let io_failed = |error: rustix::io::Errno| failed(&path, error.into());
+            let io_failed = |error: Errno| failed(&path, error.into());
             let name = name.as_str();
             match kind {
                 FileType::RegularFile => self.file(from, to, name, &path)?,
@@ -253,8 +172,13 @@ impl Copy {
                     if linked || LEFT_OUT.contains(&name) {
                         continue;
                     }
+                    let inner_from = match beneath(from, name, OFlags::DIRECTORY) {
+                        Ok(inner) => inner,
+                        // Something else is mounted there, which is not part of this tree.
+                        Err(Errno::XDEV) => continue,
+                        Err(error) => return Err(io_failed(error)),
+                    };
                     rustix::fs::mkdirat(to, name, Mode::from_raw_mode(0o755)).map_err(io_failed)?;
-                    let inner_from = beneath(from, name, OFlags::DIRECTORY).map_err(io_failed)?;
                     let inner_to = beneath(to, name, OFlags::DIRECTORY).map_err(io_failed)?;
                     self.directory(&inner_from, &inner_to, &path, depth + 1)?;
                 }
@@ -271,8 +195,8 @@ impl Copy {
         name: &str,
         path: &str,
     ) -> Result<(), ForkError> {
-        let io_failed = |error: rustix::io::Errno| failed(path, error.into());
-        let source = beneath(from, name, OFlags::RDONLY | OFlags::NONBLOCK).map_err(io_failed)?;
+        let io_failed = |error: Errno| failed(path, error.into());
+        let source = beneath(from, name, OFlags::RDONLY).map_err(io_failed)?;
         let stat = rustix::fs::fstat(&source).map_err(io_failed)?;
         self.files += 1;
         self.bytes += u64::try_from(stat.st_size).unwrap_or(0);

@@ -6,15 +6,16 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use lula_files::beneath;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{DEPENDENCIES, ForkError, LEFT_OUT, MAX_DEPTH, MAX_FILES, beneath, failed, is_plain};
+use super::{DEPENDENCIES, ForkError, LEFT_OUT, MAX_DEPTH, MAX_FILES, failed, is_plain};
 use crate::commit::own_like;
-use crate::copying::own;
+use crate::copies::own;
 use crate::ignored::{is_whiteout, make_whiteout};
-use crate::node::{FileNodeKind, PERMISSION_BITS, Stat};
-use crate::overlay::OPAQUE;
+use crate::layer::overlay::OPAQUE;
+use crate::tree::node::{FileNodeKind, PERMISSION_BITS, Stat};
 use crate::tree::{RootedTree, attribute, open_to_empty, remove, set_attribute};
 
 const UPPER: &str = "upper";
@@ -68,7 +69,7 @@ pub struct LayeredFork {
 }
 
 /// Where a path is.
-struct Found {
+struct ForkEntry {
     parent: OwnedFd,
     stat: Stat,
     /// Whether it is in the upper directory.
@@ -128,7 +129,7 @@ impl LayeredFork {
         let failed = |error: Errno| failed(&work.display().to_string(), error.into());
         let of_kernel = beneath(
             &self.home.top,
-            &format!("{}/{WORK}", self.name),
+            format!("{}/{WORK}", self.name),
             OFlags::DIRECTORY,
         )
         .and_then(|work| open_to_empty(&work, OsStr::new("work")));
@@ -158,7 +159,7 @@ impl LayeredFork {
         let found = self.existing(path)?;
         let name = path.rsplit('/').next().unwrap_or(path);
         let io = |error: Errno| failed(path, error.into());
-        let file = beneath(&found.parent, name, OFlags::RDONLY | OFlags::NONBLOCK).map_err(io)?;
+        let file = beneath(&found.parent, name, OFlags::RDONLY).map_err(io)?;
         let mut file = File::from(file);
         if Stat::of_open(&file).map_err(io)?.kind != FileNodeKind::File {
             return Err(no_file(path));
@@ -250,7 +251,7 @@ impl LayeredFork {
         Ok(directory)
     }
 
-    fn existing(&self, path: &str) -> Result<Found, ForkError> {
+    fn existing(&self, path: &str) -> Result<ForkEntry, ForkError> {
         match self.find(path)? {
             Some(found) if found.stat.kind == FileNodeKind::File => Ok(found),
             Some(_) => Err(no_file(path)),
@@ -259,22 +260,22 @@ impl LayeredFork {
     }
 
     /// What commands see at a path.
-    fn find(&self, path: &str) -> Result<Option<Found>, ForkError> {
+    fn find(&self, path: &str) -> Result<Option<ForkEntry>, ForkError> {
         if !is_plain(path) {
             return Err(ForkError::BadPath(path.to_owned()));
         }
         for layer in &self.handles {
             match look(layer, path).map_err(|error| failed(path, error.into()))? {
-                Looked::Here(parent, stat) => {
-                    return Ok(Some(Found {
+                LayerLookup::Here(parent, stat) => {
+                    return Ok(Some(ForkEntry {
                         parent,
                         stat,
                         #[cfg(test)]
                         upper: std::ptr::eq(layer, &raw const self.handles[0]),
                     }));
                 }
-                Looked::Hidden => return Ok(None),
-                Looked::Through => {}
+                LayerLookup::Hidden => return Ok(None),
+                LayerLookup::Through => {}
             }
         }
         Ok(None)
@@ -283,7 +284,7 @@ impl LayeredFork {
     /// Whether a path was changed in this fork.
     #[cfg(test)]
     fn is_changed(&self, path: &str) -> bool {
-        matches!(self.find(path), Ok(Some(Found { upper: true, .. })))
+        matches!(self.find(path), Ok(Some(ForkEntry { upper: true, .. })))
     }
 }
 
@@ -299,7 +300,7 @@ fn no_file(path: &str) -> ForkError {
 }
 
 /// What one layer says about a path.
-enum Looked {
+enum LayerLookup {
     /// It is here, in that directory.
     Here(OwnedFd, Stat),
     /// Nothing is there, whatever lies below.
@@ -308,31 +309,31 @@ enum Looked {
     Through,
 }
 
-fn look(layer: &OwnedFd, path: &str) -> rustix::io::Result<Looked> {
+fn look(layer: &OwnedFd, path: &str) -> rustix::io::Result<LayerLookup> {
     let mut directory = rustix::io::dup(layer)?;
     let mut opaque = false;
     let mut parts = path.split('/').peekable();
     while let Some(part) = parts.next() {
         let Some(stat) = Stat::maybe(&directory, part)? else {
             return Ok(if opaque {
-                Looked::Hidden
+                LayerLookup::Hidden
             } else {
-                Looked::Through
+                LayerLookup::Through
             });
         };
         if stat.kind == FileNodeKind::CharacterDevice && stat.represents == (0, 0) {
-            return Ok(Looked::Hidden);
+            return Ok(LayerLookup::Hidden);
         }
         if parts.peek().is_none() {
-            return Ok(Looked::Here(directory, stat));
+            return Ok(LayerLookup::Here(directory, stat));
         }
         if stat.kind != FileNodeKind::Directory {
-            return Ok(Looked::Hidden);
+            return Ok(LayerLookup::Hidden);
         }
         directory = beneath(&directory, part, OFlags::DIRECTORY)?;
         opaque |= attribute(directory.as_fd(), OPAQUE).as_deref() == Some(b"y");
     }
-    Ok(Looked::Through)
+    Ok(LayerLookup::Through)
 }
 
 /// Regular files of layers over each other, the uppermost first.
@@ -383,7 +384,8 @@ fn list(
                                     break;
                                 }
                             }
-                            Err(Errno::NOENT) => {}
+                            // A layer does not show what is mounted on it.
+                            Err(Errno::NOENT | Errno::XDEV) => {}
                             Err(Errno::NOTDIR | Errno::LOOP) => break,
                             Err(error) => return Err(failed(&path, error.into())),
                         }

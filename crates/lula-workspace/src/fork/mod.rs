@@ -7,7 +7,9 @@
 //! Code that ran in a fork may have left anything in it: links to elsewhere, pipes, directories in
 //! the place of files. So every path is opened below a handle and follows no link.
 
+mod changes;
 mod copied;
+mod directory;
 mod layered;
 
 use std::io;
@@ -15,10 +17,11 @@ use std::path::{Path, PathBuf};
 
 use crate::error::WorkspaceError;
 use crate::ignored::IgnoredLayers;
-use crate::laid::SortedChanges;
-use crate::workspace::Workspace;
+use crate::store::workspace::Workspace;
+use changes::SortedChanges;
 pub use copied::{CopiedFork, dependencies};
-pub(crate) use copied::{DEPENDENCIES, beneath, list, open_directory};
+pub(crate) use copied::{DEPENDENCIES, list};
+pub use directory::OpenDirectory;
 pub use layered::{ForkLayers, LayeredFork};
 
 /// Directories that no fork lists: version control's own, dependencies, caches and build results.
@@ -192,7 +195,7 @@ impl WorkspaceFork {
     pub fn files(&self) -> Result<Vec<String>, ForkError> {
         match self {
             Self::Layered(fork) => fork.files(),
-            Self::Copied(fork) => fork.files(),
+            Self::Copied(fork) => fork.files().files(),
         }
     }
 
@@ -200,7 +203,7 @@ impl WorkspaceFork {
     pub fn read(&self, path: &str) -> Result<Vec<u8>, ForkError> {
         match self {
             Self::Layered(fork) => fork.read(path),
-            Self::Copied(fork) => fork.read(path),
+            Self::Copied(fork) => fork.files().read(path),
         }
     }
 
@@ -208,7 +211,7 @@ impl WorkspaceFork {
     pub fn write(&self, path: &str, bytes: &[u8]) -> Result<(), ForkError> {
         match self {
             Self::Layered(fork) => fork.write(path, bytes),
-            Self::Copied(fork) => fork.write(path, bytes),
+            Self::Copied(fork) => fork.files().write(path, bytes, None),
         }
     }
 
@@ -216,7 +219,7 @@ impl WorkspaceFork {
     pub fn remove(&self, path: &str) -> Result<(), ForkError> {
         match self {
             Self::Layered(fork) => fork.remove(path),
-            Self::Copied(fork) => fork.remove(path),
+            Self::Copied(fork) => fork.files().remove(path),
         }
     }
 }

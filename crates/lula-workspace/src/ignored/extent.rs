@@ -3,7 +3,7 @@
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
-use crate::node::Stat;
+use crate::tree::node::Stat;
 use crate::tree::{RootedTree, beneath, disk_usage_within, os};
 
 /// Most files whose size is looked at: a person waits for it.

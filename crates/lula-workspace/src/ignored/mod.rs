@@ -28,8 +28,8 @@ use crate::commit::own_like;
 pub use extent::IgnoredExtent;
 
 use crate::git::GitProgram;
-use crate::node::{FileNodeKind, Stat};
-use crate::path::WorkspacePath;
+use crate::tree::node::{FileNodeKind, Stat};
+use crate::tree::path::WorkspacePath;
 use crate::tree::{RootedTree, beneath, is_absent, os};
 
 /// The names of the mask and of the list of what is ignored, beside a commit's files.
@@ -71,7 +71,7 @@ impl IgnoredLayers {
         if !inside.is_ok_and(|text| text.trim() == "true") {
             return Ok(None);
         }
-        let listed = Listed::ask(git, checkout)?;
+        let listed = IgnoredListing::ask(git, checkout)?;
         let tree = RootedTree::open(tree)?;
         let real = RootedTree::open(checkout)?;
         let path = directory.join(MASK);
@@ -144,14 +144,14 @@ impl IgnoredLayers {
 }
 
 /// What git says about the paths of a checkout.
-struct Listed {
+struct IgnoredListing {
     tracked: Vec<Vec<u8>>,
     submodules: Vec<Vec<u8>>,
     untracked: Vec<Vec<u8>>,
     ignored: Vec<Vec<u8>>,
 }
 
-impl Listed {
+impl IgnoredListing {
     fn ask(git: &GitProgram, checkout: &Path) -> CheckoutResult<Self> {
         let ask = |arguments: &[&str]| -> CheckoutResult<Vec<u8>> {
             let mut command = git.command(checkout)?;

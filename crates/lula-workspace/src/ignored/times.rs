@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{Dir, FileType, OFlags, Timespec, Timestamps};
 
-use crate::node::{FileNodeKind, Stat, Time};
+use crate::tree::node::{FileNodeKind, Stat, Time};
 use crate::tree::{MAX_DEPTH, RootedTree, beneath, os};
 
 const CHUNK: usize = 128 << 10;

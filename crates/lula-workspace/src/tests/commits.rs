@@ -1,5 +1,6 @@
 use super::world::*;
-use crate::{ChangeSelection, WorkspaceError, WorkspaceStatus, faults};
+use crate::commit::faults;
+use crate::{ChangeSelection, WorkspaceError, WorkspaceStatus};
 
 #[test]
 fn nothing_changes_until_commit_and_then_everything() {

@@ -480,12 +480,8 @@ pub(crate) enum StoreCommand {
 
 /// A duration that may be counted in days.
 fn parse_age(text: &str) -> Result<Duration, String> {
-    let units = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
-    let read = units.iter().find_map(|(unit, seconds)| {
-        let count: u64 = text.strip_suffix(unit)?.parse().ok()?;
-        count.checked_mul(*seconds).map(Duration::from_secs)
-    });
-    read.ok_or_else(|| "expected a time such as 90d, 12h, 30m or 0s".to_owned())
+    lula_protocol::units::parse_duration(text)
+        .ok_or_else(|| "expected a time such as 90d, 12h, 30m or 0s".to_owned())
 }
 
 #[cfg(test)]

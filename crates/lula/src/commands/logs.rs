@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use lula_host::drive::background;
 use lula_host::drive::worker::RunActivity;
-use lula_host::record::spoken_time;
 use lula_host::story::facts::spend;
 use lula_host::story::follow::RunLogFollower;
 use lula_host::story::{StoryEvent, StoryEventKind};
 use lula_host::{runs, store};
+use lula_protocol::calendar::utc_text;
 use lula_protocol::{RunExit, RunId};
 use lula_store::{LogRecord, SecretGuard};
 use serde::Serialize;
@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::cli::runs::LogsFlags;
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
-use crate::term::{BAD, DIM, GOOD, STRONG, WARN, human, paint, visible};
+use crate::term::{BAD, DIM, GOOD, STRONG, WARN, paint, rough_duration, visible};
 
 /// One event, for programs.
 #[derive(Serialize)]
@@ -99,7 +99,7 @@ fn line(moment: &StoryEvent) -> String {
     };
     let mut more = Vec::new();
     if let Some(took) = moment.took_ms.filter(|took| *took > 0) {
-        more.push(human(std::time::Duration::from_millis(took)));
+        more.push(rough_duration(std::time::Duration::from_millis(took)));
     }
     more.extend(spend(&moment.spent));
     let more = if more.is_empty() {
@@ -123,7 +123,7 @@ fn line(moment: &StoryEvent) -> String {
     } else {
         moment.text.clone()
     };
-    let time = spoken_time(moment.at_ms);
+    let time = utc_text(moment.at_ms);
     format!(
         "{} {} {name} {text}{more}",
         paint(DIM, &time[11..19]),

@@ -21,7 +21,8 @@ use crate::cli::OutputFlags;
 use crate::failure::CommandFailure;
 
 pub(crate) use diff::unified;
-pub(crate) use lula_host::text::{bytes, human, plain, visible};
+pub(crate) use lula_host::text::{plain, visible};
+pub(crate) use lula_protocol::units::{rough_duration, rough_size};
 pub(crate) use progress::{LiveProgress, ProgressStep, TerminalArea};
 pub(crate) use raw::RawTerminal;
 pub(crate) use style::{BAD, DIM, GOOD, STRONG, WARN, paint};

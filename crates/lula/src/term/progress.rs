@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::{BAD, DIM, GOOD, human, paint, stderr_line};
+use super::{BAD, DIM, GOOD, paint, rough_duration, stderr_line};
 
 /// One piece of work, from its start to its end.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl ProgressStep {
             spinner.finish_and_clear();
         }
         if !self.quiet {
-            let time = format!("({})", human(self.begun.elapsed()));
+            let time = format!("({})", rough_duration(self.begun.elapsed()));
             stderr_line(&format!(
                 "{mark} {}: {result} {}",
                 self.what,

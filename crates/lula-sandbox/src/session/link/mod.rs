@@ -220,9 +220,9 @@ impl HelperLink {
         let mut state = self.state();
         state.leading = false;
         let replies = match received {
-            Ok(Received::Bytes(count)) => state.take_in(incoming.filled(count)),
-            Ok(Received::Nothing) => Ok(Vec::new()),
-            Ok(Received::Refused(denial)) => {
+            Ok(LinkInput::Bytes(count)) => state.take_in(incoming.filled(count)),
+            Ok(LinkInput::Nothing) => Ok(Vec::new()),
+            Ok(LinkInput::Refused(denial)) => {
                 state.book_refusal(&denial);
                 if state.refusals > MANY_REFUSALS {
                     // A command asks for nothing but refusals: they come at a walking pace now.
@@ -232,11 +232,11 @@ impl HelperLink {
                 }
                 Ok(Vec::new())
             }
-            Ok(Received::Seen(denial)) => {
+            Ok(LinkInput::Seen(denial)) => {
                 state.book_seen(&denial);
                 Ok(Vec::new())
             }
-            Ok(Received::End) => {
+            Ok(LinkInput::End) => {
                 state
                     .ended
                     .get_or_insert_with(|| "its first process ended".to_owned());
@@ -288,10 +288,10 @@ impl HelperLink {
         let _ = self.send(id, request);
     }
 
-    fn receive(&self, buffer: &mut [u8], until: Option<Instant>) -> io::Result<Received> {
+    fn receive(&self, buffer: &mut [u8], until: Option<Instant>) -> io::Result<LinkInput> {
         loop {
             match socket::receive_now(&self.connection, buffer) {
-                Ok((0, _)) => return Ok(Received::End),
+                Ok((0, _)) => return Ok(LinkInput::End),
                 Ok((count, descriptors)) => {
                     // One comes with the first words, from a process that nothing has touched yet.
                     // Any later one is dropped.
@@ -302,11 +302,11 @@ impl HelperLink {
                             .listener
                             .set(SeccompListener::new(one, abi, self.rules));
                     }
-                    return Ok(Received::Bytes(count));
+                    return Ok(LinkInput::Bytes(count));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
-                    return Ok(Received::End);
+                    return Ok(LinkInput::End);
                 }
                 Err(error) => return Err(error),
             }
@@ -315,7 +315,7 @@ impl HelperLink {
                 Some(until) => {
                     let left = until.saturating_duration_since(Instant::now());
                     if left.is_zero() {
-                        return Ok(Received::Nothing);
+                        return Ok(LinkInput::Nothing);
                     }
                     Some(Timespec::try_from(left).map_err(io::Error::other)?)
                 }
@@ -324,7 +324,7 @@ impl HelperLink {
             let listener = self.listener.get();
             waiting.extend(listener.map(|one| PollFd::new(one, PollFlags::IN)));
             match rustix::event::poll(&mut waiting, left.as_ref()) {
-                Ok(0) => return Ok(Received::Nothing),
+                Ok(0) => return Ok(LinkInput::Nothing),
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -333,9 +333,9 @@ impl HelperLink {
                 && let Some(heard) = listener.next(|pid, call| self.watch.look(pid, call))?
             {
                 match heard {
-                    SeccompNotification::Refused(denial) => return Ok(Received::Refused(denial)),
+                    SeccompNotification::Refused(denial) => return Ok(LinkInput::Refused(denial)),
                     SeccompNotification::Watched(Some(denial)) => {
-                        return Ok(Received::Seen(denial));
+                        return Ok(LinkInput::Seen(denial));
                     }
                     SeccompNotification::Watched(None) => {}
                 }
@@ -370,7 +370,7 @@ impl HelperLink {
     }
 }
 
-enum Received {
+enum LinkInput {
     Bytes(usize),
     Refused(SandboxDenial),
     Seen(SandboxDenial),

@@ -5,12 +5,15 @@ mod keys;
 mod remote;
 
 use std::io::{self, BufRead, IsTerminal, Write};
+use std::time::Duration;
 
 use lula_gate::approvals::{
     ApprovalDesk, ApprovalStanding, ApprovalsError, SettledApproval, StoredApproval,
 };
 use lula_host::approvals::{document, local_desk, sign, sign_here};
-use lula_host::record::{now_ms, spoken_time};
+use lula_host::record::now_ms;
+use lula_protocol::calendar::utc_text;
+use lula_protocol::units::distance;
 use lula_protocol::{ApprovalDecision, ApprovalId, Code, RunExit};
 use serde_json::json;
 
@@ -99,8 +102,8 @@ fn list(session: &CliSession) -> Result<RunExit, CommandFailure> {
 }
 
 fn remaining(stored: &StoredApproval, now: u64) -> String {
-    let minutes = stored.challenge.expires_ms.saturating_sub(now) / 60_000;
-    format!("{minutes}m left")
+    let left = stored.challenge.expires_ms.saturating_sub(now);
+    format!("{} left", distance(Duration::from_millis(left)))
 }
 
 fn spoken_standing(standing: &ApprovalStanding) -> String {
@@ -146,7 +149,7 @@ fn show(stored: &StoredApproval, session: &CliSession) -> Result<(), CommandFail
     row("digest", stored.challenge.digest.to_string());
     row("base tree", stored.subject.base_tree.to_string());
     row("policy", stored.subject.policy.to_string());
-    row("expires", spoken_time(stored.challenge.expires_ms));
+    row("expires", utc_text(stored.challenge.expires_ms));
     row("standing", spoken_standing(&stored.standing(now)));
     for vote in &approval.votes {
         let decision = match vote.decision {

@@ -1,7 +1,7 @@
 //! Answering a question of a runner elsewhere.
 
-use lula_host::record::spoken_time;
 use lula_host::remote_approvals::RemoteApprovals;
+use lula_protocol::calendar::utc_text;
 use lula_protocol::{ApprovalDecision, ApprovalId, RunExit};
 use lula_runner_api::ApprovalView;
 use serde_json::json;
@@ -53,7 +53,7 @@ fn show(view: &ApprovalView, session: &CliSession) -> Result<(), CommandFailure>
     row("why", visible(&view.challenge.reason));
     row("asked by", view.requester.to_string());
     row("digest", view.challenge.digest.to_string());
-    row("expires", spoken_time(view.challenge.expires_ms));
+    row("expires", utc_text(view.challenge.expires_ms));
     row(
         "standing",
         format!("{}, {} of {}", view.standing, view.approvals, view.needed),

@@ -134,7 +134,7 @@ fn show(filter: &AuditFilter, session: &CliSession) -> Result<RunExit, CommandFa
         };
         table.row([
             paint(DIM, one.seq),
-            record::spoken_time(entry.time_ms),
+            lula_protocol::calendar::utc_text(entry.time_ms),
             entry.principal.to_string(),
             paint(STRONG, entry.tool.escape_debug()),
             decision.to_owned(),

@@ -9,11 +9,11 @@ use std::time::Duration;
 use lula_agents::ProgressObserver;
 use lula_agents::heal::{CommitHealth, HealLimits, RepositoryHealHistory};
 use lula_host::heal::{HealCheck, HealHistoryFile, Healer, Witness, watch, watched};
-use lula_host::record::spoken_time;
 use lula_host::report::RunReport;
 use lula_host::repository::find_git;
 use lula_host::story::environment;
 use lula_host::{HostError, runs};
+use lula_protocol::calendar::utc_text;
 use lula_protocol::{RunExit, RunId};
 use lula_workspace::GitProgram;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -228,9 +228,9 @@ fn tell_history(
         };
         table.row([
             one.fingerprint[..one.fingerprint.len().min(8)].to_owned(),
-            spoken_time(one.first_ms),
+            utc_text(one.first_ms),
             one.seen.to_string(),
-            one.gone_ms.map_or_else(|| "no".to_owned(), spoken_time),
+            one.gone_ms.map_or_else(|| "no".to_owned(), utc_text),
             one.run
                 .as_ref()
                 .map_or_else(String::new, |run| run.short().to_owned()),

@@ -5,8 +5,8 @@ pub(crate) mod flags;
 use lula_agents::lessons::LessonRecord;
 use lula_host::history::lessons::forget;
 use lula_host::lessons::{self, document, named, uplift};
-use lula_host::record::spoken_time;
 use lula_protocol::RunExit;
+use lula_protocol::calendar::utc_text;
 use serde_json::json;
 
 use crate::failure::CommandFailure;
@@ -105,7 +105,7 @@ fn show(record: &LessonRecord, session: &CliSession) -> Result<RunExit, CommandF
             uplift(record)
         ),
     );
-    row("expires", spoken_time(lesson.expires_ms));
+    row("expires", utc_text(lesson.expires_ms));
     row("state", record.retired.unwrap_or("in use").to_owned());
     screen.line(table.render(0).trim_end())?;
     Ok(RunExit::Verified)

@@ -5,7 +5,7 @@ use lula_protocol::RunExit;
 
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
-use crate::term::{DIM, STRONG, TextTable, bytes, paint, visible};
+use crate::term::{DIM, STRONG, TextTable, paint, rough_size, visible};
 
 /// Lists lines, and what was set aside.
 pub(crate) fn lines(session: &CliSession) -> Result<RunExit, CommandFailure> {
@@ -29,7 +29,7 @@ pub(crate) fn lines(session: &CliSession) -> Result<RunExit, CommandFailure> {
             row.run.clone(),
             state,
             format!("{} of {} integrated", row.integrated, row.produced),
-            bytes(row.bytes),
+            rough_size(row.bytes),
             visible(&row.repository),
         ]);
     }

@@ -8,7 +8,7 @@ use lula_workspace::WorkspaceStatus;
 use super::store;
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
-use crate::term::{DIM, STRONG, TextTable, bytes, paint, visible};
+use crate::term::{DIM, STRONG, TextTable, paint, rough_size, visible};
 
 pub(crate) fn run(session: &CliSession) -> Result<RunExit, CommandFailure> {
     let screen = &session.screen;
@@ -41,7 +41,7 @@ pub(crate) fn run(session: &CliSession) -> Result<RunExit, CommandFailure> {
             state,
             age,
             changes,
-            bytes(record.bytes),
+            rough_size(record.bytes),
             what,
         ]);
     }

@@ -13,7 +13,7 @@ use crate::cli::runs::TraceFlags;
 use crate::failure::CommandFailure;
 use crate::runs::{contest, plan};
 use crate::session::CliSession;
-use crate::term::{BAD, DIM, GOOD, STRONG, WARN, human, paint, plain};
+use crate::term::{BAD, DIM, GOOD, STRONG, WARN, paint, plain, rough_duration};
 
 /// Width of the bars.
 const BAR: usize = 24;
@@ -152,7 +152,7 @@ fn bar(span: &TraceSpan, total: u64) -> String {
 }
 
 fn spoken(ms: u64) -> String {
-    human(Duration::from_millis(ms))
+    rough_duration(Duration::from_millis(ms))
 }
 
 #[cfg(test)]
