@@ -48,6 +48,14 @@ impl CommandFailure {
         self
     }
 
+    /// Why a process that this command needs did not start: whatever it was, the command was not possible.
+    fn not_started(report: FailureReport) -> Self {
+        Self {
+            exit: RunExit::Environment,
+            ..report.into()
+        }
+    }
+
     /// Whether it only says that our output is no longer read.
     pub(crate) const fn is_closed_pipe(&self) -> bool {
         self.closed_pipe
@@ -61,11 +69,11 @@ impl From<HostError> for CommandFailure {
             HostError::Runner(RunnerClientError::NotStarted {
                 report: Some(report),
                 ..
-            }) => return (*report).into(),
+            }) => return Self::not_started(*report),
             HostError::NotTakenUp {
                 run,
                 report: Some(report),
-            } => return not_taken_up(&run, (*report).into()),
+            } => return not_taken_up(&run, Self::not_started(*report)),
             HostError::Answer(error) => return error.into(),
             _ => {}
         }
