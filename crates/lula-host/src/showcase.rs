@@ -43,7 +43,7 @@ pub struct ShowcaseReport {
 
 impl ShowcaseReport {
     fn of(sample: &'static str, known: &RunState<CodingState>) -> Self {
-        let baseline = known.state.baseline.as_ref();
+        let baseline = known.state.baseline_of(0);
         Self {
             sample,
             repository: None,
@@ -132,9 +132,9 @@ impl Showcase {
         report: &mut ShowcaseReport,
     ) -> Result<(), HostError> {
         let known = self.last().await?;
-        let repository = Path::new(&known.state.task.repository);
+        let repository = Path::new(known.state.task.repository(0));
         report.run = RunReport::of(&known);
-        if let Some(delivered) = &known.state.delivered
+        if let Some(delivered) = known.state.delivered_of(0)
             && let Some(branch) = &delivered.branch
         {
             let commit = git.run(repository, &["log", "-1", "--format=%h %B", branch])?;

@@ -118,7 +118,7 @@ async fn tell(
     }
     showcase.agree(&known, &question).await?;
     let run = &known.progress.run;
-    let repository = Path::new(&known.state.task.repository);
+    let repository = Path::new(known.state.task.repository(0));
     lula(&["resume", run.as_str()], repository, session)?;
     showcase.look_back(run, git, &mut report).await?;
     Ok(Some(report))
