@@ -8,7 +8,7 @@ use std::fmt::Write;
 use crate::support::{FIX, LulaEnv, Ran, Repo};
 
 /// What differs between two runs or two machines, and what stands in its place.
-const FILTERS: [(&str, &str); 22] = [
+const FILTERS: [(&str, &str); 23] = [
     (r"\b(run|eff|apr|ws|key)_[0-9A-Za-z]{16,}\b", "${1}_[ID]"),
     (r"\bb3:[0-9a-f]{8,}…?", "b3:[DIGEST]"),
     (r"\bed25519:[0-9A-Za-z+/=_-]+", "ed25519:[KEY]"),
@@ -39,6 +39,7 @@ const FILTERS: [(&str, &str); 22] = [
     ),
     (r"after \d+ candidates", "after [NUMBER] candidates"),
     (r"(?m)^\d+ .*candidates.*\n", ""),
+    (r"(?m)^\d+ more pass the tests too.*\n", ""),
 ];
 
 /// A command, its exit status and everything it said.

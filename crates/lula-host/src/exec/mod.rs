@@ -30,7 +30,7 @@ pub use settle::{ExecReport, ReviewableChanges, SettledExec};
 
 /// What is to be run, and how.
 #[derive(Debug)]
-pub struct ExecRequest<'a> {
+pub struct ExecInvocation<'a> {
     /// The command and its arguments.
     pub command: &'a [OsString],
     /// The directory it works on, instead of the one around the caller.
@@ -141,7 +141,7 @@ pub trait ExecAttendant {
 /// Runs a command. What was refused before there was anything to record is the error; everything else
 /// is in what is settled.
 pub fn execute(
-    request: &ExecRequest<'_>,
+    request: &ExecInvocation<'_>,
     attendant: &dyn ExecAttendant,
     helper: Option<EarlyHelper>,
     installation: &Installation,

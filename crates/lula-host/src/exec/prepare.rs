@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use lula_protocol::IsolationTier;
 use lula_sandbox::{EarlyHelper, HostToolchains, Sandbox, SandboxCommand, SandboxEngine};
 
-use super::{ExecAttendant, ExecError, ExecRequest, ExecWriteMode};
+use super::{ExecAttendant, ExecError, ExecInvocation, ExecWriteMode};
 use crate::error::HostError;
 use crate::installation::Installation;
 use crate::sandbox;
 
 /// The directory that a command is about.
-pub(super) fn base(request: &ExecRequest<'_>) -> Result<PathBuf, HostError> {
+pub(super) fn base(request: &ExecInvocation<'_>) -> Result<PathBuf, HostError> {
     let home = std::env::var_os("HOME");
     let home = home.as_deref().map(Path::new);
     let base = sandbox::workspace(request.workspace.as_deref(), home)?;
@@ -26,7 +26,7 @@ pub(super) fn base(request: &ExecRequest<'_>) -> Result<PathBuf, HostError> {
 
 /// A command with everything it needs to be run.
 pub(super) struct PreparedExec<'a> {
-    pub(super) request: &'a ExecRequest<'a>,
+    pub(super) request: &'a ExecInvocation<'a>,
     pub(super) base: PathBuf,
     pub(super) engine: SandboxEngine,
     pub(super) sandbox: Sandbox,
@@ -35,7 +35,7 @@ pub(super) struct PreparedExec<'a> {
 
 impl<'a> PreparedExec<'a> {
     pub(super) fn new(
-        request: &'a ExecRequest<'a>,
+        request: &'a ExecInvocation<'a>,
         base: PathBuf,
         attendant: &dyn ExecAttendant,
         helper: Option<EarlyHelper>,

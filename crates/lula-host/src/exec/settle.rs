@@ -13,7 +13,7 @@ use lula_sandbox::{FinishedCommand, SandboxEngine, SandboxSession};
 use lula_workspace::{ExcludedChanges, Workspace, WorkspaceDiff, WorkspaceLayer};
 use serde::Serialize;
 
-use super::{ExecError, ExecRequest};
+use super::{ExecError, ExecInvocation};
 use crate::error::HostError;
 use crate::workspaces::HeldWorkspaceView;
 use crate::{record, workspaces};
@@ -130,7 +130,7 @@ impl ExecCleanup {
     /// Writes the entry down and clears away.
     pub(super) fn settle(
         self,
-        request: &ExecRequest<'_>,
+        request: &ExecInvocation<'_>,
         base: &Path,
         finished: Result<FinishedExec, ExecError>,
     ) -> SettledExec {
@@ -168,7 +168,7 @@ impl ExecCleanup {
 
 /// What was run and how it ended, as it is written down.
 fn entry(
-    request: &ExecRequest<'_>,
+    request: &ExecInvocation<'_>,
     base: &Path,
     ran: &Result<FinishedCommand, ExecError>,
 ) -> Result<AuditEntry, HostError> {

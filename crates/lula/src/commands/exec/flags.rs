@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use lula_host::exec::{ExecRequest, ExecWriteMode};
+use lula_host::exec::{ExecInvocation, ExecWriteMode};
 use lula_protocol::IsolationTier;
 use lula_sandbox::policy::Profile;
 
@@ -68,8 +68,8 @@ pub(crate) struct ExecFlags {
 
 impl ExecFlags {
     /// What is asked for.
-    pub(crate) fn request(&self) -> ExecRequest<'_> {
-        ExecRequest {
+    pub(crate) fn request(&self) -> ExecInvocation<'_> {
+        ExecInvocation {
             command: &self.command,
             workspace: self.workspace.clone(),
             on: self.on.as_deref(),
