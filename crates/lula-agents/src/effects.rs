@@ -10,7 +10,7 @@
 //!
 //! Everything else goes by the row: what an act is called, what may be done again after a crash, what
 //! a person hears while it goes on, its colour in a trace, and how its line is told. What the runner
-//! is asked for stands in effects as the runner's API has it; how logs spell it is in [`log_form`].
+//! is asked for stands in effects as the runner's API has it; how logs spell it is in `log_form`.
 
 mod log_form;
 

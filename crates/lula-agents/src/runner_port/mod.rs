@@ -1,7 +1,7 @@
 //! The only way to a workspace: a runner is behind this trait, and holds no keys.
 //!
 //! The trait speaks the types of the runner's API, and so do the effects of a run: an order of the
-//! log becomes a request by the identity of its effect ([`EffectIdentity::call`]). What the runner
+//! log becomes a request by the identity of its effect (`EffectIdentity::call`). What the runner
 //! answers is kept as it is, or put into words for a coder in `reply` and `merge`.
 
 mod merge;

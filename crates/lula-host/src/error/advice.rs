@@ -197,6 +197,9 @@ impl HostError {
         if let Some(text) = self.remedy_of_a_request() {
             return Some(text.to_owned());
         }
+        if let Some(text) = self.remedy_of_a_run() {
+            return Some(text);
+        }
         let text = match self {
             Self::Store(error)
             | Self::Engine(EngineError::Store(error))
@@ -212,7 +215,7 @@ impl HostError {
             Self::RunnerKey { .. } => "name a file of your own that nobody else can read",
             Self::Approvals(error) => of_approvals(error).2,
             Self::Keyring(lula_gate::approvals::ApprovalKeyError::NoKeyFor { .. }) => {
-                "somebody who holds that role has to answer"
+                "a person who holds that role has to answer"
             }
             Self::Keyring(_) => "check the key file in the state directory",
             Self::Bundle(_) => "do not rely on it; ask for another copy",
@@ -229,16 +232,9 @@ impl HostError {
             Self::NothingWaits(_) => "`lula workspaces` lists all there are; name one by its id",
             Self::NoBranches(_) => "`lula workspaces --branches` lists them",
             Self::RunOver(_) => "`lula show` tells what came of it; `lula fork` goes on otherwise",
-            Self::NotEnded(run) => return Some(format!("`lula logs -f {run}` shows when it does")),
             Self::NotUndone(_) => "`lula show` tells what the run delivered",
             Self::NoQuestion(_) => "`lula approvals` lists other questions",
-            Self::NoteRefused(_) => "say in a few sentences what whoever works on it should know",
-            Self::Background { run, .. } => {
-                return Some(format!("`lula resume {run}` works on it here"));
-            }
-            Self::NotTakenUp { run, .. } => {
-                return Some(format!("`lula resume {run}` goes on with it"));
-            }
+            Self::NoteRefused(_) => "say in a few sentences what the coder should know",
             Self::Unlisted { .. } => "check that you may read the directory",
             Self::Rules(_) => "`lula policy test FILE` runs every example of the file",
             Self::Guidelines(_) => "`lula guidelines test FILE` runs every example of the file",
@@ -252,16 +248,6 @@ impl HostError {
                 "keep the whole address elsewhere and name the place: env:NAME, file:PATH"
             }
             Self::NoSuchRun(_) => "`lula runs` lists them",
-            Self::RunBusy { run, .. } => {
-                return Some(format!(
-                    "`lula logs -f {run}` follows it, `lula cancel {run}` ends it"
-                ));
-            }
-            Self::RunStuck { run, .. } => return Some(format!("`lula resume {run}` tries again")),
-            Self::NoChoice(run) => return Some(format!("`lula resume {run}` goes on with it")),
-            Self::NotOffered { options, .. } => {
-                return Some(format!("say one of: {}", options.join(", ")));
-            }
             Self::HealerBusy(_) => {
                 "wait for it, or end it; `lula heal --history` shows what it did"
             }
@@ -286,9 +272,6 @@ impl HostError {
                 "see docs/models.md for the form of a price table, and models.prices"
             }
             Self::TaskRefused { remedy, .. } => remedy,
-            Self::PartOfAnother { parent, .. } => {
-                return Some(format!("`lula resume {parent}` goes on with all of it"));
-            }
             Self::NoSuchDirectory { .. } | Self::Workspace { .. } => "name an existing directory",
             Self::NotARepository { .. } => {
                 "name a repository with --repo, or use `lula repair`, which works in any directory"
@@ -303,6 +286,14 @@ impl HostError {
             }
             Self::RunnerAddress(_) => "correct runner.address, or leave it empty",
             Self::Engine(_)
+            | Self::NotEnded(_)
+            | Self::Background { .. }
+            | Self::NotTakenUp { .. }
+            | Self::RunBusy { .. }
+            | Self::RunStuck { .. }
+            | Self::NoChoice(_)
+            | Self::NotOffered { .. }
+            | Self::PartOfAnother { .. }
             | Self::Checkout(_)
             | Self::SealKey { .. }
             | Self::NoDirectory { .. }
@@ -327,6 +318,25 @@ impl HostError {
             | Self::Internal(_) => return None,
         };
         Some(text.to_owned())
+    }
+
+    /// The same for a run that stands otherwise than the operator expects: the command names it.
+    fn remedy_of_a_run(&self) -> Option<String> {
+        Some(match self {
+            Self::NotEnded(run) => format!("`lula logs -f {run}` shows when it does"),
+            Self::Background { run, .. } => format!("`lula resume {run}` works on it here"),
+            Self::NotTakenUp { run, .. } => format!("`lula resume {run}` goes on with it"),
+            Self::RunBusy { run, .. } => {
+                format!("`lula logs -f {run}` follows it, `lula cancel {run}` ends it")
+            }
+            Self::RunStuck { run, .. } => format!("`lula resume {run}` tries again"),
+            Self::NoChoice(run) => format!("`lula resume {run}` goes on with it"),
+            Self::NotOffered { options, .. } => format!("say one of: {}", options.join(", ")),
+            Self::PartOfAnother { parent, .. } => {
+                format!("`lula resume {parent}` goes on with all of it")
+            }
+            _ => return None,
+        })
     }
 
     /// The same for what an operator asked for in a command.
