@@ -87,7 +87,7 @@ fn install_editable(packages: &Path, world: &LulaEnv) {
 }
 
 fn ids(report: &Value, name: &str) -> usize {
-    let looked = &report["state"]["baseline"]["looked"]["ran"];
+    let looked = &report["state"]["repositories"][0]["baseline"]["looked"]["ran"];
     looked[name].as_array().map_or(0, Vec::len)
 }
 
@@ -100,7 +100,7 @@ fn is_mended_by(world: &LulaEnv, variables: &[(&str, &str)], interpreter: &str) 
     world.run_with(variables, &["run", "--task", FIX]).exits(0);
     let report = shown(world);
     assert_eq!((ids(&report, "passing"), ids(&report, "failing")), (1, 3));
-    let baseline = &report["state"]["baseline"];
+    let baseline = &report["state"]["repositories"][0]["baseline"];
     let used = baseline["interpreter"].as_str().unwrap();
     assert!(used.contains(interpreter), "{used}");
     let origin = baseline["origins"][0]["path"].as_str().unwrap();

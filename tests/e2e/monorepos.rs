@@ -86,7 +86,10 @@ fn the_project_whose_tests_fail_is_the_one_that_is_mended() {
     two_projects(&world, BUGGY);
     world.run(&["run", "--task", FIX]).exits(0);
     let report = world.run(&["show", "last", "--json"]).exits(0).json();
-    assert_eq!(report["state"]["baseline"]["folder"], "web", "{report}");
+    assert_eq!(
+        report["state"]["repositories"][0]["baseline"]["folder"], "web",
+        "{report}"
+    );
     let [branch] = &Repo::of(&world).branches()[..] else {
         panic!("{:?}", Repo::of(&world).branches());
     };

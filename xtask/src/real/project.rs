@@ -262,7 +262,7 @@ impl<'a> Project<'a> {
         let output = self.ordered(lula).output()?;
         let took = begun.elapsed();
         let shown = self.told(lula, "show")?;
-        let looked = &shown["state"]["baseline"]["looked"]["ran"];
+        let looked = &shown["state"]["repositories"][0]["baseline"]["looked"]["ran"];
         let count = |name: &str| looked[name].as_array().map_or(0, Vec::len);
         if looked.is_object() {
             trial.baseline = Some(Counts {

@@ -197,7 +197,7 @@ impl HostError {
         if let Some(text) = self.remedy_of_a_request() {
             return Some(text.to_owned());
         }
-        if let Some(text) = self.remedy_of_a_run() {
+        if let Some(text) = self.remedy_by_name() {
             return Some(text);
         }
         let text = match self {
@@ -261,11 +261,6 @@ impl HostError {
             Self::NoRulesFile { .. } | Self::PolicyFile { .. } => "name a file that you can read",
             Self::UnreadableRules { .. } => "make it a plain, readable file",
             Self::ModelName(_) => "`lula models list` shows what is there",
-            Self::ModelKey { provider, .. } => {
-                return Some(format!(
-                    "set models.keys to {provider}=REFERENCE, or the provider's usual variable"
-                ));
-            }
             Self::BadCapability { .. } => "write text, grammar, json-schema or tool-calls",
             Self::BadKeys(_) => "write models.keys as PROVIDER=env:NAME or URL=file:PATH",
             Self::BadPrices(_) => {
@@ -294,6 +289,7 @@ impl HostError {
             | Self::NoChoice(_)
             | Self::NotOffered { .. }
             | Self::PartOfAnother { .. }
+            | Self::ModelKey { .. }
             | Self::Checkout(_)
             | Self::SealKey { .. }
             | Self::NoDirectory { .. }
@@ -320,20 +316,24 @@ impl HostError {
         Some(text.to_owned())
     }
 
-    /// The same for a run that stands otherwise than the operator expects: the command names it.
-    fn remedy_of_a_run(&self) -> Option<String> {
+    /// The same where it names the run or the provider.
+    fn remedy_by_name(&self) -> Option<String> {
         Some(match self {
             Self::NotEnded(run) => format!("`lula logs -f {run}` shows when it does"),
             Self::Background { run, .. } => format!("`lula resume {run}` works on it here"),
-            Self::NotTakenUp { run, .. } => format!("`lula resume {run}` goes on with it"),
             Self::RunBusy { run, .. } => {
                 format!("`lula logs -f {run}` follows it, `lula cancel {run}` ends it")
             }
             Self::RunStuck { run, .. } => format!("`lula resume {run}` tries again"),
-            Self::NoChoice(run) => format!("`lula resume {run}` goes on with it"),
+            Self::NotTakenUp { run, .. } | Self::NoChoice(run) => {
+                format!("`lula resume {run}` goes on with it")
+            }
             Self::NotOffered { options, .. } => format!("say one of: {}", options.join(", ")),
             Self::PartOfAnother { parent, .. } => {
                 format!("`lula resume {parent}` goes on with all of it")
+            }
+            Self::ModelKey { provider, .. } => {
+                format!("set models.keys to {provider}=REFERENCE, or the provider's usual variable")
             }
             _ => return None,
         })

@@ -121,6 +121,36 @@ pub(crate) fn io_failed(path: &Path) -> impl FnOnce(std::io::Error) -> CheckoutE
     move |source| CheckoutError::Io { path, source }
 }
 
+/// The right to make the checkout of one name. A runner whose driver was killed may still be at it when
+/// the next runner begins: one of them makes it, and the other finds it made.
+struct Making {
+    /// Locked while it is open; the kernel gives that up for a process that was killed.
+    _lock: std::fs::File,
+    path: PathBuf,
+}
+
+impl Making {
+    fn begin(state: &Path, id: &WorkspaceId) -> CheckoutResult<Self> {
+        let home = state.join("checkouts.making");
+        std::fs::create_dir_all(&home).map_err(io_failed(&home))?;
+        let path = home.join(id.as_str());
+        let lock = std::fs::File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .map_err(io_failed(&path))?;
+        lock.lock().map_err(io_failed(&path))?;
+        Ok(Self { _lock: lock, path })
+    }
+
+    /// Takes the file away once the checkout is there: a runner that waits at it looks for the checkout
+    /// again.
+    fn end(self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
 impl Checkout {
     /// Where checkouts lie in a state directory.
     pub fn home(state: &Path) -> PathBuf {
@@ -154,6 +184,11 @@ impl Checkout {
             Err(CheckoutError::Gone(_)) => {}
             found => return found,
         }
+        let making = Making::begin(state, id)?;
+        match Self::find(state, id, git) {
+            Err(CheckoutError::Gone(_)) => {}
+            found => return found,
+        }
         let wanted = format!("{}^{{commit}}", commit.unwrap_or("HEAD"));
         let arguments = ["rev-parse", "--verify", "--end-of-options", &wanted];
         let commit = git.run(repository, &arguments)?.trim().to_owned();
@@ -163,7 +198,9 @@ impl Checkout {
             commit,
             merge: None,
         };
-        Self::make_from(state, id, source, git)
+        let made = Self::make_from(state, id, source, git)?;
+        making.end();
+        Ok(made)
     }
 
     /// Lays the commit of a line out, with a produced commit merged over it where one is named, or
@@ -179,6 +216,11 @@ impl Checkout {
             Err(CheckoutError::Gone(_)) => {}
             found => return found,
         }
+        let making = Making::begin(state, id)?;
+        match Self::find(state, id, git) {
+            Err(CheckoutError::Gone(_)) => {}
+            found => return found,
+        }
         let merge = with.map(|candidate| line.merge(candidate)).transpose()?;
         let source = Source {
             repository: line.repository(),
@@ -189,7 +231,9 @@ impl Checkout {
             },
             merge,
         };
-        Self::make_from(state, id, source, git)
+        let made = Self::make_from(state, id, source, git)?;
+        making.end();
+        Ok(made)
     }
 
     fn make_from(
