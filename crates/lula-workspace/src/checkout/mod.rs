@@ -187,7 +187,10 @@ impl Checkout {
         let making = Making::begin(state, id)?;
         match Self::find(state, id, git) {
             Err(CheckoutError::Gone(_)) => {}
-            found => return found,
+            found => {
+                making.end();
+                return found;
+            }
         }
         let wanted = format!("{}^{{commit}}", commit.unwrap_or("HEAD"));
         let arguments = ["rev-parse", "--verify", "--end-of-options", &wanted];
@@ -219,7 +222,10 @@ impl Checkout {
         let making = Making::begin(state, id)?;
         match Self::find(state, id, git) {
             Err(CheckoutError::Gone(_)) => {}
-            found => return found,
+            found => {
+                making.end();
+                return found;
+            }
         }
         let merge = with.map(|candidate| line.merge(candidate)).transpose()?;
         let source = Source {
@@ -450,4 +456,30 @@ pub(crate) fn feed(command: &mut Command, input: &[u8]) -> CheckoutResult<Output
         child.wait_with_output()
     })
     .map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::ScratchRepository;
+
+    #[test]
+    fn two_who_make_the_same_checkout_at_once_both_get_it() {
+        let git = GitProgram::find("", None).unwrap();
+        let repository = ScratchRepository::new(&git, &[("a.txt", "a\n")]).unwrap();
+        for round in 0..5_u8 {
+            let state = tempfile::tempdir().unwrap();
+            let id = WorkspaceId::from_parts(u64::from(round), [round; 10]);
+            let make = || Checkout::make(state.path(), &id, repository.path(), None, &git);
+            std::thread::scope(|scope| {
+                let makers: Vec<_> = (0..4).map(|_| scope.spawn(make)).collect();
+                for maker in makers {
+                    let made = maker.join().unwrap().unwrap();
+                    assert_eq!(std::fs::read(made.tree().join("a.txt")).unwrap(), b"a\n");
+                }
+            });
+            let left = std::fs::read_dir(state.path().join("checkouts.making")).unwrap();
+            assert_eq!(left.count(), 0, "nothing of the making stays");
+        }
+    }
 }
