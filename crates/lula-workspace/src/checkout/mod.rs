@@ -474,8 +474,11 @@ mod tests {
             std::thread::scope(|scope| {
                 let makers: Vec<_> = (0..4).map(|_| scope.spawn(make)).collect();
                 for maker in makers {
-                    let made = maker.join().unwrap().unwrap();
-                    assert_eq!(std::fs::read(made.tree().join("a.txt")).unwrap(), b"a\n");
+                    let checkout = maker.join().unwrap().unwrap();
+                    assert_eq!(
+                        std::fs::read(checkout.tree().join("a.txt")).unwrap(),
+                        b"a\n"
+                    );
                 }
             });
             let left = std::fs::read_dir(state.path().join("checkouts.making")).unwrap();
