@@ -22,6 +22,7 @@ mod guidelines;
 mod heal;
 mod ignored;
 mod index;
+mod javascript;
 mod lessons;
 mod models;
 mod monorepos;

@@ -128,7 +128,17 @@ fn detection_names_the_command_and_its_reason() {
     let found = world.run(&["detect", "--json"]).exits(0).json();
     assert_eq!(found["tests"][0]["framework"], "unittest");
     assert!(!found["tests"][0]["reason"].as_str().unwrap().is_empty());
-    world.run(&["detect"]).exits(0).says("python3 -m unittest");
+    world
+        .run(&["detect"])
+        .exits(0)
+        .says("  python3 -m unittest");
+    let bin = world.work().join(".venv/bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    std::fs::write(bin.join("python3"), "").unwrap();
+    world
+        .run(&["detect"])
+        .exits(0)
+        .says(".venv/bin/python3 -m unittest");
 }
 
 #[test]

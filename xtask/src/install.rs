@@ -33,11 +33,11 @@ const MANAGERS: &[(Manager, &str)] = &[
 ];
 
 /// What the checks need and this machine lacks.
-pub(crate) fn missing(checks: &[Check]) -> Vec<&'static Requirement> {
+pub(crate) fn missing(repository: &Repository, checks: &[Check]) -> Vec<&'static Requirement> {
     REQUIREMENTS
         .iter()
         .filter(|requirement| checks.contains(&requirement.needed_by))
-        .filter(|requirement| requirement.applies_here() && !requirement.is_met())
+        .filter(|requirement| requirement.applies_here() && !requirement.is_met(repository))
         .collect()
 }
 
@@ -74,8 +74,9 @@ pub(crate) fn install(
                 version,
                 features,
             } => install_cargo_tool(repository, package, version, features, interrupt).err(),
+            Source::Npm(folder) => install_node_folder(repository, folder, interrupt).err(),
         };
-        if !requirement.is_met() {
+        if !requirement.is_met(repository) {
             complete = false;
             let reason =
                 reason.unwrap_or_else(|| "what was installed for it did not bring it".to_owned());
@@ -96,7 +97,7 @@ fn install_packages(missing: &[&Requirement], interrupt: &Interrupt) -> Result<(
         .iter()
         .filter_map(|requirement| match &requirement.source {
             Source::Packages(packages) => Some((requirement.name, packages)),
-            Source::Cargo { .. } => None,
+            Source::Cargo { .. } | Source::Npm(_) => None,
         })
         .collect::<Vec<_>>();
     if wanted.is_empty() {
@@ -260,6 +261,27 @@ fn install_cargo_tool(
     if !features.is_empty() {
         install.args(["--features", &features.join(",")]);
     }
+    run_command(&mut install, interrupt)
+}
+
+/// What the folder's manifest names, and nothing that runs while it is installed. Without a lock file:
+/// one that npm writes on one platform lacks the packages of others.
+fn install_node_folder(
+    repository: &Repository,
+    folder: &str,
+    interrupt: &Interrupt,
+) -> Result<(), String> {
+    let words = [
+        "install",
+        "--ignore-scripts",
+        "--no-package-lock",
+        "--no-audit",
+        "--no-fund",
+    ];
+    let mut install = Command::new("npm");
+    install
+        .args(words)
+        .current_dir(repository.root().join(folder));
     run_command(&mut install, interrupt)
 }
 

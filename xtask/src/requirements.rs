@@ -1,12 +1,12 @@
 //! What the tests need from the machine: how to see that it is there, what brings it, and why.
 
 use std::{
-    env,
+    env, fs, io,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
-use crate::steps::Check;
+use crate::{repository::Repository, steps::Check};
 
 /// One thing a check needs, as data.
 pub(crate) struct Requirement {
@@ -26,6 +26,8 @@ pub(crate) enum Probe {
     PythonModule(&'static str),
     /// `cargo <name>` runs.
     CargoCommand(&'static str),
+    /// What the manifest of this folder names is installed in it.
+    NodeFolder(&'static str),
 }
 
 /// What brings it.
@@ -36,6 +38,8 @@ pub(crate) enum Source {
         version: &'static str,
         features: &'static [&'static str],
     },
+    /// `npm install` in this folder.
+    Npm(&'static str),
 }
 
 /// The package's name for each manager; `None` where it has none.
@@ -55,6 +59,9 @@ const SERVER_DIRECTORIES: &[&str] = &[
     "/opt/homebrew/opt/postgresql*/bin",
     "/usr/local/opt/postgresql*/bin",
 ];
+
+/// What tests install from the registry of npm.
+const JAVASCRIPT: &str = "tests/javascript";
 
 pub(crate) const REQUIREMENTS: &[Requirement] = &[
     Requirement {
@@ -96,6 +103,14 @@ pub(crate) const REQUIREMENTS: &[Requirement] = &[
             pacman: Some("npm"),
             brew: Some("node"),
         }),
+        needed_by: Check::Test,
+        only_on_linux: false,
+    },
+    Requirement {
+        name: "runners of JavaScript",
+        why: "Vitest, Mocha, uvu and pnpm have to work inside the sandbox as they are",
+        probe: Probe::NodeFolder(JAVASCRIPT),
+        source: Source::Npm(JAVASCRIPT),
         needed_by: Check::Test,
         only_on_linux: false,
     },
@@ -284,7 +299,7 @@ impl Requirement {
         !self.only_on_linux || cfg!(target_os = "linux")
     }
 
-    pub(crate) fn is_met(&self) -> bool {
+    pub(crate) fn is_met(&self, repository: &Repository) -> bool {
         match self.probe {
             Probe::Programs(programs) => programs.iter().all(|name| program(name).is_some()),
             Probe::PythonModule(module) => python_with(module).is_some(),
@@ -292,8 +307,17 @@ impl Requirement {
                 Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
                     .args([name, "--version"]),
             ),
+            Probe::NodeFolder(folder) => is_installed(&repository.root().join(folder)),
         }
     }
+}
+
+/// Whether npm installed here what the manifest names: it writes that file when it has come to its end.
+fn is_installed(folder: &Path) -> bool {
+    let wanted = fs::metadata(folder.join("package.json"));
+    let installed = fs::metadata(folder.join("node_modules/.package-lock.json"));
+    let time = |found: io::Result<fs::Metadata>| found.and_then(|found| found.modified()).ok();
+    time(installed).is_some_and(|installed| time(wanted).is_some_and(|wanted| wanted <= installed))
 }
 
 /// The first place a program is found: the PATH, then where servers are kept.
@@ -372,6 +396,25 @@ mod tests {
     fn a_program_that_nobody_has_is_not_found() {
         assert_eq!(program("lula-has-no-such-program"), None);
         assert_eq!(python_with("lula_has_no_such_module"), None);
+    }
+
+    #[test]
+    fn a_folder_of_npm_is_complete_only_when_npm_came_to_its_end_after_the_manifest_was_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |path: &str| {
+            fs::create_dir_all(folder.path().join("node_modules")).unwrap();
+            fs::write(folder.path().join(path), "{}").unwrap();
+        };
+        file("package.json");
+        assert!(!is_installed(folder.path()));
+        file("node_modules/.package-lock.json");
+        assert!(is_installed(folder.path()));
+        let later = std::time::SystemTime::now() + std::time::Duration::from_mins(1);
+        let manifest = fs::File::options()
+            .write(true)
+            .open(folder.path().join("package.json"));
+        manifest.unwrap().set_modified(later).unwrap();
+        assert!(!is_installed(folder.path()));
     }
 
     #[test]

@@ -104,7 +104,7 @@ pub(crate) fn run(
 ) -> ExitCode {
     let mut report = Report::default();
     heading("requirements", "What the checks need from this machine");
-    let missing = install::missing(&selection.checks);
+    let missing = install::missing(repository, &selection.checks);
     if selection.install {
         install::install(repository, &missing, &mut report, interrupt);
     } else {

@@ -1,5 +1,8 @@
 //! What is judged.
 
+use std::collections::HashSet;
+use std::ops::Range;
+
 use lula_protocol::ToolAction;
 use lula_protocol::call::{ApplyPatch, GitAction};
 
@@ -38,8 +41,14 @@ impl GateAct {
         }
     }
 
-    /// A tool call.
+    /// A tool call that changes no file, or one of which nothing more is known.
     pub fn of(action: &ToolAction) -> Self {
+        Self::over(action, |_| None)
+    }
+
+    /// A tool call over files that hold this now. What stood in a file before is not what the call
+    /// adds: one operator in a file of example keys is no new key.
+    pub fn over(action: &ToolAction, before: impl Fn(&str) -> Option<String>) -> Self {
         let mut act = Self {
             tool: action.tool().to_owned(),
             mutates: action.mutates(),
@@ -56,7 +65,7 @@ impl GateAct {
             }
             ToolAction::WriteFile(write) => {
                 act.writes.push(write.path.clone());
-                act.look_at(&write.content);
+                act.look_at_new(&write.content, || before(&write.path));
             }
             ToolAction::ApplyPatch(ApplyPatch::UnifiedDiff { diff }) => {
                 act.writes = paths_of_diff(diff);
@@ -65,7 +74,7 @@ impl GateAct {
             ToolAction::ApplyPatch(ApplyPatch::SearchReplace { edits }) => {
                 for edit in edits {
                     act.writes.push(edit.path.clone());
-                    act.look_at(&edit.replace);
+                    act.look_at_new(&edit.replace, || Some(edit.search.clone()));
                 }
             }
             ToolAction::Git(GitAction::Commit { message }) => {
@@ -132,8 +141,22 @@ impl GateAct {
     }
 
     fn look_at(&mut self, text: &str) {
-        for finding in findings::scan(text).findings {
-            if !self.findings.contains(&finding.label) {
+        self.look_at_new(text, || None);
+    }
+
+    /// Looks at a text, and leaves out what stands on lines that were there before, word for word.
+    fn look_at_new(&mut self, text: &str, before: impl FnOnce() -> Option<String>) {
+        let found = findings::scan(text).findings;
+        if found.is_empty() {
+            return;
+        }
+        let before = before().unwrap_or_default();
+        let known: HashSet<&str> = before.lines().collect();
+        for finding in found {
+            let stood = lines_at(text, &finding.span)
+                .lines()
+                .all(|line| known.contains(line));
+            if !stood && !self.findings.contains(&finding.label) {
                 self.findings.push(finding.label);
             }
         }
@@ -145,6 +168,15 @@ impl GateAct {
         let outside = |path: &&String| !scope.matches(path);
         self.writes.iter().find(outside).map(String::as_str)
     }
+}
+
+/// The whole lines that a place in a text lies on.
+fn lines_at<'a>(text: &'a str, place: &Range<usize>) -> &'a str {
+    let begin = text[..place.start].rfind('\n').map_or(0, |at| at + 1);
+    let end = text[place.end..]
+        .find('\n')
+        .map_or(text.len(), |at| place.end + at);
+    &text[begin..end]
 }
 
 /// Every path a unified diff names, old and new.
@@ -259,6 +291,51 @@ mod tests {
             paths_of_diff(diff),
             ["x.rs", "old", "new", "run.sh", "spécial"]
         );
+    }
+
+    const KEY: &str = "aws_key = \"AKIAIOSFODNN7REALKEY\"\n";
+
+    #[test]
+    fn a_key_that_stood_in_the_file_before_is_not_one_that_a_write_adds() {
+        let write = |content: String| {
+            ToolAction::WriteFile(lula_protocol::call::WriteFile {
+                path: "keys.py".to_owned(),
+                content,
+                executable: false,
+            })
+        };
+        let over = |before: &str, after: String| {
+            GateAct::over(&write(after), |_| Some(before.to_owned()))
+                .findings()
+                .to_vec()
+        };
+        let before = format!("limit = 1 < 2\n{KEY}");
+        assert_eq!(over(&before, format!("limit = 1 <= 2\n{KEY}")), []);
+        // The same key on a line of its own making, another key, a file that was not there.
+        let said = over(&before, format!("limit = 1\nother = {KEY}"));
+        assert_eq!(said, [FindingLabel::Secret]);
+        assert_eq!(over("", KEY.to_owned()), [FindingLabel::Secret]);
+        let unknown = GateAct::of(&write(KEY.to_owned()));
+        assert_eq!(unknown.findings(), [FindingLabel::Secret]);
+    }
+
+    #[test]
+    fn a_key_between_the_lines_of_an_edit_is_not_one_that_it_adds() {
+        let edit = |search: String, replace: String| {
+            let edit = lula_protocol::call::PatchEdit {
+                path: "keys.py".to_owned(),
+                search,
+                replace,
+            };
+            let patch = ApplyPatch::SearchReplace { edits: vec![edit] };
+            GateAct::of(&ToolAction::ApplyPatch(patch))
+                .findings()
+                .to_vec()
+        };
+        let (old, new) = (format!("a = 1\n{KEY}"), format!("a = 2\n{KEY}"));
+        assert_eq!(edit(old, new), []);
+        let new = format!("a = 2\n{KEY}");
+        assert_eq!(edit("a = 1\n".to_owned(), new), [FindingLabel::Secret]);
     }
 
     #[test]

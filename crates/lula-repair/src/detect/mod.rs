@@ -127,6 +127,25 @@ impl DetectedTests {
     pub fn line(&self) -> String {
         shell_words(&self.argv)
     }
+
+    /// The same, where a virtual environment of the checkout may not be activated: its own interpreter
+    /// is named. `exists` looks at a path of the checkout.
+    pub fn line_in(&self, exists: &dyn Fn(&str) -> bool) -> String {
+        let interpreters = [".venv/bin/python3", "venv/bin/python3"];
+        let own = interpreters.into_iter().find(|path| {
+            let folder = self.folder.trim_end_matches('/');
+            exists(&match folder {
+                "" => (*path).to_owned(),
+                folder => format!("{folder}/{path}"),
+            })
+        });
+        match (own, self.argv.split_first()) {
+            (Some(own), Some((first, rest))) if first == "python3" => {
+                shell_words(&[&[own.to_owned()], rest].concat())
+            }
+            _ => self.line(),
+        }
+    }
 }
 
 /// Words as a shell reads them.

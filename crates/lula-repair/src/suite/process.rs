@@ -137,7 +137,7 @@ impl ProcessSuite {
         argv.extend(words.map(|word| word.strip_prefix(&here).unwrap_or(word).to_owned()));
         let mut wishes = ReporterSettings::default();
         match begun.runner.as_str() {
-            "mocha" => {
+            "mocha" | "uvu" => {
                 let names = tests.iter().map(|id| unnumbered(id).to_owned());
                 wishes.only = names.collect();
             }
@@ -224,8 +224,10 @@ impl ProcessSuite {
             ReporterLine::Origins { origins } => Some(origins),
             _ => None,
         });
+        // Several processes tell of the same package.
+        let origins: BTreeMap<&String, &String> = origins.flatten().collect();
         let origins: Vec<CodeOrigin> = origins
-            .flatten()
+            .into_iter()
             .map(|(name, path)| CodeOrigin {
                 name: name.clone(),
                 path: path.clone(),
@@ -235,7 +237,9 @@ impl ProcessSuite {
         if let Some(found) = broken::linked_elsewhere(&origins, &fork.root(), &attempt) {
             return Err(SuiteError::EnvironmentBroken(Box::new(found)));
         }
-        self.seen().origins = origins;
+        if !origins.is_empty() {
+            self.seen().origins = origins;
+        }
         self.read(fork, &reported)
     }
 
@@ -477,7 +481,7 @@ impl TestSuite for ProcessSuite {
     ) -> Option<Vec<LinesOfTest>> {
         if !matches!(
             self.seen().begun.as_ref()?.runner.as_str(),
-            "mocha" | "tape"
+            "mocha" | "tape" | "uvu"
         ) {
             return None;
         }

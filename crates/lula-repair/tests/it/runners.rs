@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use lula_repair::outcome::RepairReport;
 use lula_repair::{
-    RepairError, RepairOutcome, RepairTask, TestFramework, TestOutcome, TestSelection, repair,
-    run_tests,
+    ForkSource, RepairError, RepairOutcome, RepairTask, TestFramework, TestOutcome, TestSelection,
+    examine, repair, run_tests,
 };
 use tempfile::TempDir;
 
@@ -368,4 +368,116 @@ fn a_package_that_is_linked_from_elsewhere_is_not_believed() {
         panic!("a link out of the repository was believed");
     };
     assert!(broken.what.contains("cart") && broken.what.contains("not the code of this project"));
+}
+
+#[test]
+fn a_package_that_loads_a_copy_of_itself_is_not_believed() {
+    let tested = |names: &str| {
+        let test = format!(
+            "const {{ total }} = require({names:?});\ntest('total', (t) => t.equal(total(), 1, 'one'));\n"
+        );
+        let folder = project(&[
+            (
+                "package.json",
+                r#"{"name":"cart","main":"lib/cart.js","scripts":{"test":"node node_modules/tape/bin/tape test/cart.js"}}"#,
+            ),
+            ("lib/cart.js", "exports.total = () => 1;\n"),
+            // As npm leaves one that another package needs.
+            (
+                "node_modules/cart/package.json",
+                r#"{"name":"cart","main":"cart.js"}"#,
+            ),
+            ("node_modules/cart/cart.js", "exports.total = () => 1;\n"),
+            ("node_modules/tape/lib/results.js", TAPE_RESULTS),
+            ("node_modules/tape/bin/tape", TAPE_BIN),
+            ("test/cart.js", &test),
+        ]);
+        let ground = UnsandboxedGround::new(folder.path());
+        let mut fork = ground.fork().unwrap();
+        examine(
+            &mut *fork,
+            &TestSelection::default(),
+            Duration::from_mins(1),
+        )
+    };
+    let looked = tested("../");
+    let looked = looked.expect("its own code is loaded");
+    assert_eq!(looked.origins.len(), 1, "{:?}", looked.origins);
+    assert_eq!(looked.origins[0].name, "cart");
+    let path = &looked.origins[0].path;
+    assert!(path.ends_with("/lib/cart.js") && !path.contains("node_modules"));
+
+    let Err(RepairError::EnvironmentBroken(broken)) = tested("cart") else {
+        panic!("a copy of the package was believed");
+    };
+    assert!(
+        broken.what.contains("node_modules/cart/cart.js"),
+        "{broken:?}"
+    );
+}
+
+/// What `cargo xtask test` installed from the registry of npm.
+fn install_runners(folder: &TempDir) {
+    let installed = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests/javascript/node_modules");
+    assert!(
+        installed.is_dir(),
+        "{} is not there: `cargo xtask test` installs it",
+        installed.display()
+    );
+    std::os::unix::fs::symlink(installed, folder.path().join("node_modules")).unwrap();
+}
+
+#[test]
+fn uvu_is_told_test_by_test_and_the_search_sees_which_lines_each_ran() {
+    let folder = project(&[
+        (
+            "package.json",
+            r#"{"name":"cart","scripts":{"test":"uvu spec"}}"#,
+        ),
+        (
+            "cart.js",
+            "exports.total = (items, limit) => items.filter((x) => x < limit).reduce((a, b) => a + b, 0);\n\nexports.label = (name) => `<${name}>`;\n",
+        ),
+        (
+            "spec/cart.js",
+            "const { test, suite } = require('uvu');\nconst assert = require('uvu/assert');\nconst { label, total } = require('../cart');\n\ntest('takes the limit along', () => assert.is(total([1, 5, 9], 5), 6));\ntest('of nothing', () => assert.is(total([], 5), 0));\ntest.skip('later', () => {});\ntest.run();\n\nconst named = suite('label');\nnamed('a name', async () => assert.is(label('x'), '<x>'));\nnamed.run();\n",
+        ),
+        (
+            "spec/imported.mjs",
+            "import { test } from 'uvu';\nimport * as assert from 'uvu/assert';\nimport cart from '../cart.js';\n\ntest('adds', () => assert.is(cart.total([1, 2], 9), 3));\ntest.run();\n",
+        ),
+    ]);
+    install_runners(&folder);
+    let report = mend(&folder).unwrap();
+    assert_eq!(report.failing, ["spec/cart.js > takes the limit along"]);
+    assert_eq!((report.before.passed, report.before.failed), (3, 1));
+    assert_eq!(report.outcome, RepairOutcome::Fixed, "{report:?}");
+}
+
+#[test]
+fn a_hook_of_uvu_that_fails_is_a_failure_of_every_test_behind_it() {
+    let folder = project(&[
+        (
+            "package.json",
+            r#"{"name":"cart","scripts":{"test":"uvu spec"}}"#,
+        ),
+        (
+            "spec/cart.js",
+            "const { suite } = require('uvu');\nconst hooked = suite('hooked');\nhooked.before(() => { throw new Error('no database'); });\nhooked('one', () => {});\nhooked('two', () => {});\nhooked.run();\nconst fine = suite('fine');\nfine('one', () => {});\nfine.run();\n",
+        ),
+    ]);
+    install_runners(&folder);
+    let report = run_tests(
+        &UnsandboxedGround::new(folder.path()),
+        &TestSelection::default(),
+        Duration::from_mins(1),
+    )
+    .unwrap();
+    let failing: Vec<&str> = report.failing().map(|test| test.id.as_str()).collect();
+    assert_eq!(
+        failing,
+        ["spec/cart.js > hooked > one", "spec/cart.js > hooked > two"]
+    );
+    assert_eq!(report.tests.len(), 3);
 }

@@ -52,6 +52,9 @@ pub(crate) fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
         let target = to.join(entry.file_name());
         if entry.file_type()?.is_dir() {
             copy(&entry.path(), &target)?;
+        } else if entry.path().is_dir() {
+            // A link to a folder elsewhere, such as installed packages, stays one.
+            std::os::unix::fs::symlink(fs::read_link(entry.path())?, target)?;
         } else {
             fs::copy(entry.path(), target)?;
         }

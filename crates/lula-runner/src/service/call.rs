@@ -123,7 +123,8 @@ impl RunnerEffect for ToolCallEffect<'_> {
                 ));
             }
         };
-        let mut act = scope::within(GateAct::of(&call.action), &room.invariants);
+        let before = |path: &str| plan.as_ref().and_then(|plan| plan.text_before(path));
+        let mut act = scope::within(GateAct::over(&call.action, before), &room.invariants);
         if let Some(plan) = &plan {
             act = act.writing(plan.images.iter().map(|image| image.path.clone()));
         }

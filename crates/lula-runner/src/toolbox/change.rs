@@ -9,7 +9,7 @@ use lula_protocol::output::WrittenFile;
 use similar::TextDiff;
 
 use super::error::ToolError;
-use super::frame::FileImage;
+use super::frame::{FileImage, ToolboxPlan};
 use super::limits;
 use super::read::is_binary;
 use super::root::{FileContent, ToolboxPath, WorkspaceRoot};
@@ -151,6 +151,15 @@ impl ToolboxChange {
             }
         }
         diff
+    }
+}
+
+impl ToolboxPlan {
+    /// What a file that would change holds now; nothing where it holds no text.
+    pub(crate) fn text_before(&self, path: &str) -> Option<String> {
+        let image = self.images.iter().find(|image| image.path == path)?;
+        let (content, _) = image.content.as_ref()?;
+        String::from_utf8(BASE64.decode(content).ok()?).ok()
     }
 }
 

@@ -54,7 +54,8 @@ pub(super) fn run(session: &CliSession) -> Result<RunExit, CommandFailure> {
         } else {
             format!("in {}", tests.folder)
         };
-        table.row([tests.line(), paint(DIM, &place), tests.reason.clone()]);
+        let line = tests.line_in(&|path| workspace.join(path).exists());
+        table.row([line, paint(DIM, &place), tests.reason.clone()]);
     }
     screen.line(table.render(2).trim_end())?;
     if !found.projects.is_empty() {

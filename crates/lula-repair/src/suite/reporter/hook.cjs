@@ -31,24 +31,75 @@ const leave = () => {
   else delete process.env.NODE_OPTIONS;
 };
 
-// Where the project's own packages come from where tests name them: the nearest entry of that name in a
-// `node_modules` of the project. What lies above the project is no part of it and is not looked at.
-const origins = () => {
+const root = process.env.LULA_ROOT || cwd;
+const foreign = (file) => file.replaceAll(path.sep, '/').includes('/node_modules/');
+// A place in the project as the project's path is written, which may lead through links; any other as it is.
+const top = (() => {
+  try {
+    return fs.realpathSync(root);
+  } catch {
+    return root;
+  }
+})();
+const inside = (place) => place === top || place.startsWith(top + path.sep);
+const written = (place) => (inside(place) ? path.join(root, path.relative(top, place)) : place);
+
+// Where links in `node_modules` lead that have the name of one of the project's own packages: the nearest
+// to the tests. What lies above the project is no part of it. A copy that another package brought is not
+// looked at: whether a test loads it shows when it does.
+const linked = () => {
   const found = {};
-  const root = process.env.LULA_ROOT || cwd;
-  const top = fs.realpathSync(root);
   for (const name of names) {
     for (let at = cwd; at === top || at.startsWith(top + path.sep); at = path.dirname(at)) {
       try {
         const place = fs.realpathSync(path.join(at, 'node_modules', name));
-        // As the project's path is written, which may lead through links.
-        const inside = place === top || place.startsWith(top + path.sep);
-        found[name] = inside ? path.join(root, path.relative(top, place), 'package.json') : place;
+        if (!inside(place)) found[name] = place;
+        else if (!foreign(place)) found[name] = path.join(written(place), 'package.json');
         break;
       } catch {}
     }
   }
   if (Object.keys(found).length) say('origins', { origins: found });
+};
+
+// The package of the project that a folder belongs to.
+const packages = new Map();
+const packageOf = (folder) => {
+  if (packages.has(folder) || !inside(folder)) return packages.get(folder);
+  let own;
+  try {
+    own = { name: JSON.parse(fs.readFileSync(path.join(folder, 'package.json'), 'utf8')).name, folder };
+  } catch {
+    own = packageOf(path.dirname(folder));
+  }
+  packages.set(folder, own);
+  return own;
+};
+
+// What this process loads of the project's own packages, told when it ends: where a package names itself,
+// the file that it gets; else the first file of the package that was loaded.
+const testCode = /(^|[\\/])(tests?|__tests__|specs?|node_modules)[\\/]|[.\-_](test|spec)\.|(^|[\\/])(tests?|specs?|\.[^\\/]*)\.[cm]?[jt]s$/;
+const loads = () => {
+  if (!names.length) return;
+  const found = {};
+  const load = Module._load;
+  Module._load = function loaded(request, parent, ...rest) {
+    const name = names.find((one) => request === one || String(request).startsWith(`${one}/`));
+    if (name && !found[name] && parent?.filename && !foreign(parent.filename)) {
+      try {
+        if (packageOf(path.dirname(parent.filename))?.name === name) found[name] = written(Module._resolveFilename(request, parent, ...rest));
+      } catch {}
+    }
+    return load.call(this, request, parent, ...rest);
+  };
+  process.on('exit', () => {
+    for (const file of Object.keys(Module._cache)) {
+      const own = inside(file) && packageOf(path.dirname(file));
+      if (!own || !names.includes(own.name) || testCode.test(path.relative(own.folder, file))) continue;
+      found[own.name] ??= written(file);
+    }
+    if (Object.keys(found).length) say('origins', { origins: found });
+  });
 };
 
 const begin = (runner, extra) =>
@@ -146,9 +197,10 @@ const mocha = () => {
 };
 
 const difference = (error) => {
-  if (!error || typeof error !== 'object' || !('expected' in error)) return '';
+  const expected = error?.expected ?? error?.expects;
+  if (expected === undefined) return '';
   try {
-    return `\nexpected: ${JSON.stringify(error.expected)}\nactual: ${JSON.stringify(error.actual)}`.slice(0, 1500);
+    return `\nexpected: ${JSON.stringify(expected)}\nactual: ${JSON.stringify(error.actual)}`.slice(0, 1500);
   } catch {
     return '';
   }
@@ -174,6 +226,84 @@ const jasmine = () => {
     };
   };
   watch();
+};
+
+// uvu has no reporters and is loaded by imports as often as not. Each of its suites is made into something to
+// run by `bind`, with its tests and the hooks around them: these are watched.
+const uvu = () => {
+  begin('uvu', {});
+  process.on('exit', (code) => say('end', { exit: code }));
+  const cover = covers ? require(path.join(folder, 'lula_cover.cjs')) : null;
+  const wanted = only();
+  // uvu names files from the folder that it was told to look in.
+  const words = process.lulaArgs.slice(1);
+  const valued = /^(-[irC]|--(ignore|require|cwd))$/;
+  const at = words.findIndex((word) => word === '-C' || word === '--cwd');
+  const base = path.resolve(cwd, at < 0 ? '.' : (words[at + 1] ?? '.'));
+  const folders = words.filter((word, n) => !word.startsWith('-') && !valued.test(words[n - 1] ?? ''));
+  const place = (name) => {
+    const files = [...folders, '.'].map((one) => path.resolve(base, one, name));
+    return relative(files.find((file) => fs.existsSync(file)) ?? name);
+  };
+  const watch = (suite, titles) => {
+    const ids = new Map();
+    const id = (test) => ids.get(test);
+    for (const list of ['tests', 'only']) {
+      for (const test of suite[list]) ids.set(test, [...titles, test.name].join(' > '));
+      if (wanted.size) suite[list] = suite[list].filter((test) => wanted.has(id(test)));
+    }
+    const told = new Set();
+    let current = null;
+    const tell = (test, outcome, error) => {
+      if (!test || told.has(test)) return;
+      told.add(test);
+      const message = error === undefined ? '' : shortened(error?.stack ?? error) + difference(error);
+      if (cover) say('lines', { id: id(test), lines: cover.take() });
+      say('test', { id: id(test), outcome, message });
+      say('done', { id: id(test) });
+    };
+    const run = suite.only.length ? suite.only : suite.tests;
+    for (const test of suite.tests) if (!run.includes(test)) say('test', { id: id(test), outcome: 'skipped' });
+    for (let n = 0; n < suite.skips; n += 1) say('test', { id: [...titles, 'a skipped test'].join(' > '), outcome: 'skipped' });
+    const list = suite.only.length ? 'only' : 'tests';
+    const order = [...run];
+    suite[list] = run.map((test) => ({
+      ...test,
+      handler: async (state) => {
+        try {
+          await test.handler(state);
+          current.passed = true;
+        } catch (error) {
+          current.error = error;
+          throw error;
+        }
+      },
+    }));
+    suite.bEach = [
+      () => {
+        current = { test: order.shift() };
+        if (cover) cover.take();
+        say('start', { id: id(current.test) });
+      },
+      ...suite.bEach,
+    ];
+    suite.aEach = [...suite.aEach, () => tell(current.test, current.passed ? 'passed' : 'failed', current.error)];
+    return () => {
+      // A hook that failed kept the others from what they would have told.
+      if (current) tell(current.test, 'failed', current.error ?? 'a hook failed');
+      for (const test of order) tell(test, 'broken', 'it was not run: a hook failed');
+    };
+  };
+  const bind = Function.prototype.bind;
+  Function.prototype.bind = function bound(...given) {
+    const run = bind.apply(this, given);
+    const [, suite, name] = given;
+    const lists = ['tests', 'only', 'before', 'after', 'bEach', 'aEach'];
+    if (!suite || typeof suite !== 'object' || !lists.every((list) => Array.isArray(suite[list]))) return run;
+    const file = globalThis.UVU_QUEUE?.[globalThis.UVU_INDEX || 0]?.[0];
+    const settle = watch(suite, [file && place(file), name].filter(Boolean));
+    return () => run().finally(settle);
+  };
 };
 
 // A runner that prints TAP in a process of its own: what it prints is its report.
@@ -234,12 +364,14 @@ const runners = [
   [/\/ava\/(entrypoints\/cli\.mjs|cli\.js)$/, tap('ava', '--tap')],
   [/\/(tap|@tapjs\/run)\/(bin|dist\/esm)\/.*\.(m?js)$/, tap('tap', '--reporter=tap')],
   [/\/tape\/bin\/tape(\.js)?$/, tape],
+  [/\/uvu\/bin(\.js)?$/, uvu],
 ];
 
 const start = () => {
   if (!report || !folder || !require('node:worker_threads').isMainThread || !process.argv[1]) return;
   // Node's own runner was told through its options; its files are processes of its own.
-  if (process.execArgv.includes('--test') || process.env.NODE_TEST_CONTEXT) return;
+  if (process.env.NODE_TEST_CONTEXT) return loads();
+  if (process.execArgv.includes('--test')) return linked();
   // nyc starts programs through a stand-in for node, which names what it is to run after itself.
   const at = process.argv[2] && /[\\/]\.node-spawn-wrap-[^\\/]+[\\/]/.test(process.argv[1]) ? 2 : 1;
   let script = process.argv[at];
@@ -250,9 +382,8 @@ const start = () => {
   const known = runners.find(([pattern]) => pattern.test(script));
   if (!known) return;
   process.lulaArgs = process.argv.slice(at);
-  try {
-    origins();
-  } catch {}
+  linked();
+  loads();
   if (known[1]() === true) return;
   leave();
   // Taken up by the reporters that run in this process, and by nothing that it starts.
