@@ -271,7 +271,12 @@ fn report(work: &CodingState) -> RunEndReport {
                 [] => "nothing fails".to_owned(),
                 named => format!("no failing test is called {}", named.join(" or ")),
             };
-            let text = format!("{nothing}: {passing} tests pass; nothing was changed");
+            let tests = if *passing == 1 {
+                "test passes"
+            } else {
+                "tests pass"
+            };
+            let text = format!("{nothing}: {passing} {tests}; nothing was changed");
             // Logs from before intents were settled say what they said.
             let exit = match work.task.intent {
                 Some(_) => RunExit::Inconclusive,

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use command::from_command;
-pub(crate) use script::followed;
+pub(crate) use script::{followed, is_check};
 
 /// A test framework.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -553,7 +553,7 @@ mod tests {
             ("node --import tsx --test", &["--import=tsx"][..]),
             ("tsx --test 'test/*.ts'", &["--import=tsx"]),
             (
-                "tsc && node -r ./setup.js --test --test-reporter=spec",
+                "eslint . && node -r ./setup.js --test --test-reporter=spec",
                 &["--require=./setup.js"],
             ),
             (
@@ -574,6 +574,50 @@ mod tests {
             );
             assert_eq!(found.tests[0].options, options, "{script}");
             assert_eq!(found.tests[0].files, ["test/a.test.ts"]);
+        }
+    }
+
+    #[test]
+    fn a_script_of_node_is_run_as_it_is_where_it_builds_first_or_names_what_is_not_there() {
+        let found = |script: &str| {
+            let manifest = format!(r#"{{"scripts":{{"test":"{script}"}}}}"#);
+            let tests = look(&[
+                ("package.json", &manifest),
+                ("src/a.js", ""),
+                ("test/a.test.js", ""),
+                ("test/b.test.js", ""),
+                ("test/more/c.test.js", ""),
+                ("test/index.js", "require('./a.test.js');"),
+                ("test/tape.js", "const test = require('tape');"),
+            ])
+            .tests;
+            (tests[0].framework, tests[0].files.clone())
+        };
+        for script in [
+            "npm run compile && node --enable-source-maps --test ./lib/test/*.test.js",
+            "node --test ./lib/test/*.test.js",
+            "tsc && node --test",
+            // Another runner's page, another program, a library that is a runner.
+            "node tests/test.js --mocha-headless-chrome",
+            "ts-node test/a.test.js",
+            "node test/tape.js",
+            "node test --all && node examples",
+        ] {
+            assert_eq!(found(script).0, TestFramework::NodeScript, "{script}");
+        }
+        for (script, files) in [
+            (
+                "node --test test/*.test.js",
+                &["test/a.test.js", "test/b.test.js"][..],
+            ),
+            ("node --test 'test/more'", &["test/more/c.test.js"]),
+            ("c8 node --test test/a.test.js", &["test/a.test.js"]),
+            ("node test", &["test/index.js"]),
+            ("xo && node ./test/a.test.js", &["test/a.test.js"]),
+        ] {
+            let (framework, named) = found(script);
+            assert_eq!(framework, TestFramework::NodeTest, "{script}");
+            assert_eq!(named, files, "{script}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! Node's runner, Jest, Vitest, Mocha and bun.
 
+use globset::GlobBuilder;
 use serde_json::Value;
 
 use super::{DetectedTests, DetectionProject, TestFramework, found};
@@ -31,15 +32,15 @@ pub(super) fn look(project: &DetectionProject<'_>, out: &mut Vec<DetectedTests>)
         written
     };
     let script = followed(&manifest, written, 3);
-    let options = node_options(&script);
     let count = files.len();
-    if options.is_some() || script.contains("node test") {
+    if let Some((options, files)) = node_alone(project, &script, &files) {
+        let count = files.len();
         let reason = format!("package.json's test script runs node; {count} test files");
-        out.push(by_node(options.unwrap_or_default(), files, reason));
+        out.push(by_node(options, files, reason));
         return;
     }
     if !script.is_empty() {
-        let named = KNOWN.iter().find(|(name, _)| script.contains(name));
+        let named = KNOWN.iter().find(|(name, _)| starts(&script, name));
         let framework = named.map_or(TestFramework::NodeScript, |(_, framework)| *framework);
         let argv: &[&str] = match manager(project, &manifest) {
             // `bun test` is its own runner, whatever the script says.
@@ -90,6 +91,17 @@ pub(super) fn look(project: &DetectionProject<'_>, out: &mut Vec<DetectedTests>)
         let reason = "test files in JavaScript and no framework named".to_owned();
         out.push(by_node(Vec::new(), files, reason));
     }
+}
+
+/// Whether a script starts this program, by its name or its path.
+fn starts(script: &str, program: &str) -> bool {
+    if program.contains(' ') {
+        return script.contains(program);
+    }
+    script
+        .split(|c: char| c.is_whitespace() || matches!(c, ';' | '&' | '|' | '(' | ')' | '"' | '\''))
+        .filter_map(|word| word.rsplit('/').next())
+        .any(|name| name.split('.').next() == Some(program))
 }
 
 fn by_node(options: Vec<String>, files: Vec<String>, reason: String) -> DetectedTests {
@@ -146,32 +158,152 @@ const VALUED: &[(&str, &str)] = &[
     ("--env-file", "--env-file"),
 ];
 
-/// What a test script hands to node's runner beside the tests, as where it makes node read
-/// TypeScript; none where it does not start that runner.
-pub(super) fn node_options(script: &str) -> Option<Vec<String>> {
-    let command = script
-        .split("&&")
-        .find(|command| command.split_whitespace().any(|word| word == "--test"))?;
-    let mut words = command
-        .split_whitespace()
-        .skip_while(|word| !matches!(*word, "node" | "tsx"));
-    let mut options = match words.next()? {
-        "tsx" => vec!["--import=tsx".to_owned()],
-        _ => Vec::new(),
-    };
-    while let Some(word) = words.next() {
-        if let Some((_, long)) = VALUED.iter().find(|(known, _)| *known == word) {
-            options.push(format!("{long}={}", words.next()?));
-        } else if word.starts_with("--")
-            && word != "--test"
-            && !word.starts_with("--test-reporter")
-            && !word.starts_with("--watch")
-        {
-            options.push(word.to_owned());
-        }
+/// What a test script hands to node, and the test files that it names, where the script starts node's own
+/// runner, or a single file by node, and nothing else but checks of style. A script that builds first, or
+/// names what is not there yet, is started as it is.
+fn node_alone(
+    project: &DetectionProject<'_>,
+    script: &str,
+    files: &[String],
+) -> Option<(Vec<String>, Vec<String>)> {
+    let mut commands = script
+        .split(['&', ';', '|'])
+        .map(str::trim)
+        .filter(|command| !command.is_empty() && !is_check(command));
+    let command = NodeCommand::of(commands.next()?)?;
+    if commands.next().is_some() {
+        return None;
     }
-    Some(options)
+    if command.runs_tests {
+        let named = command.named(project, files)?;
+        return Some((command.options, named));
+    }
+    let [file] = command.operands.as_slice() else {
+        return None;
+    };
+    let file = file.trim_start_matches("./");
+    let places = [
+        file.to_owned(),
+        format!("{file}.js"),
+        format!("{}/index.js", file.trim_end_matches('/')),
+    ];
+    let file = places.into_iter().find(|place| project.has(place))?;
+    // Runners that are libraries tell more of their tests by themselves.
+    let text = project.text(&file);
+    let own = ["'tape", "\"tape", "'tap'", "\"tap\"", "'uvu'", "\"uvu\""];
+    let plain = is_script_test(&file) && !own.iter().any(|name| text.contains(name));
+    plain.then(|| (command.options, vec![file]))
 }
+
+/// `node`, or what makes it read TypeScript, with its words.
+struct NodeCommand {
+    /// Handed to node itself, beside `--test`.
+    options: Vec<String>,
+    runs_tests: bool,
+    /// Files, folders and patterns.
+    operands: Vec<String>,
+}
+
+impl NodeCommand {
+    fn of(command: &str) -> Option<Self> {
+        let mut words = command
+            .split_whitespace()
+            .map(|word| word.trim_matches(['\'', '"']))
+            .skip_while(|word| word.contains('=') && !word.starts_with('-'))
+            .skip_while(|word| matches!(*word, "cross-env" | "c8" | "nyc" | "npx"))
+            .skip_while(|word| word.contains('=') && !word.starts_with('-'));
+        let mut found = Self {
+            options: match words.next()? {
+                "node" => Vec::new(),
+                "tsx" => vec!["--import=tsx".to_owned()],
+                _ => return None,
+            },
+            runs_tests: false,
+            operands: Vec::new(),
+        };
+        while let Some(word) = words.next() {
+            if let Some((_, long)) = VALUED.iter().find(|(known, _)| *known == word) {
+                found.options.push(format!("{long}={}", words.next()?));
+            } else if word == "--test" {
+                found.runs_tests = true;
+            } else if word.starts_with("--test-reporter") {
+                // One that is named apart from its option is no file.
+                let _ = (!word.contains('=')).then(|| words.next());
+            } else if word.starts_with('-') {
+                let watches = word.starts_with("--watch");
+                found.options.extend((!watches).then(|| word.to_owned()));
+            } else {
+                found.operands.push(word.to_owned());
+            }
+        }
+        Some(found)
+    }
+
+    /// The test files that it names; nothing where a name fits no file that is there.
+    fn named(&self, project: &DetectionProject<'_>, files: &[String]) -> Option<Vec<String>> {
+        if self.operands.is_empty() {
+            return Some(files.to_vec());
+        }
+        let mut named: Vec<String> = Vec::new();
+        for operand in &self.operands {
+            let operand = operand.trim_start_matches("./");
+            let below = format!("{}/", operand.trim_end_matches('/'));
+            let mut pattern = GlobBuilder::new(operand);
+            let pattern = pattern.literal_separator(true).build().ok()?;
+            let pattern = pattern.compile_matcher();
+            let fits = |path: &&String| {
+                let script = RepairLanguage::of(path).is_some_and(RepairLanguage::is_script);
+                let below = path.starts_with(&below) && files.contains(*path);
+                script && (*path == operand || pattern.is_match(path) || below)
+            };
+            let before = named.len();
+            for path in project.files.iter().filter(fits) {
+                if !named.contains(path) {
+                    named.push(path.clone());
+                }
+            }
+            if named.len() == before {
+                return None;
+            }
+        }
+        Some(named)
+    }
+}
+
+/// What a command line gives to node's runner beside the tests; none where it does not start that runner.
+pub(super) fn node_options(line: &str) -> Option<Vec<String>> {
+    let mut commands = line.split("&&").filter_map(NodeCommand::of);
+    let found = commands.find(|command| command.runs_tests)?;
+    Some(found.options)
+}
+
+/// Whether a command looks at the form of code, or at what is published of it, and runs no test.
+pub(crate) fn is_check(command: &str) -> bool {
+    let mut words = command.split_whitespace();
+    words.any(|word| CHECKERS.contains(&word) || word.contains("lint"))
+}
+
+/// Programs that look at the form of code, or at what is published of it, and run nothing of it.
+const CHECKERS: &[&str] = &[
+    "attw",
+    "biome",
+    "commitlint",
+    "cspell",
+    "dprint",
+    "eslint",
+    "evalmd",
+    "flow",
+    "knip",
+    "oxlint",
+    "prettier",
+    "publint",
+    "semistandard",
+    "size-limit",
+    "standard",
+    "tsd",
+    "tslint",
+    "xo",
+];
 
 fn is_script_test(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);

@@ -9,7 +9,10 @@ use crate::environment::BrokenEnvironment;
 use crate::ground::{ForkSource, ProjectFork};
 use crate::outcome::{RepairOutcome, RepairReport, SearchEffort, TestCounts};
 use crate::report::{TestCase, TestOutcome, TestReport};
-use crate::suite::{ProjectFolderFiles, RepairGoal, SuiteError, TestSuite, missing_modules, open};
+use crate::suite::{
+    ProjectFolderFiles, RepairGoal, SuiteCommandAttempt, SuiteError, TestSuite, missing_modules,
+    not_installed, open,
+};
 use crate::syntax::RepairLanguage;
 
 /// The part of the time in which a project with failing tests is looked for among those of a
@@ -25,7 +28,7 @@ pub(super) fn first_report(
     fork: &mut dyn ProjectFork,
     detection: &ProjectDetection,
     task: &RepairTask,
-    until: Instant,
+    (until, searching): (Instant, bool),
     watch: &(dyn Fn(SearchProgress) + Sync),
 ) -> Result<Reported, RepairError> {
     let ways: Vec<DetectedTests> = match &task.tests.command {
@@ -42,7 +45,7 @@ pub(super) fn first_report(
         if sound.is_some() && Instant::now() >= enough {
             break;
         }
-        match report_of(ways, fork, task, until, watch) {
+        match report_of(ways, fork, task, (until, searching), watch) {
             Ok(Ok(reported)) if reported.2.failing().next().is_some() => return Ok(reported),
             Ok(Ok(reported)) => {
                 sound.get_or_insert(reported);
@@ -81,7 +84,7 @@ fn report_of(
     ways: &[DetectedTests],
     fork: &mut dyn ProjectFork,
     task: &RepairTask,
-    until: Instant,
+    (until, searching): (Instant, bool),
     watch: &(dyn Fn(SearchProgress) + Sync),
 ) -> Result<Result<Reported, Unable>, RepairError> {
     // What takes longer is run by itself before it counts as hanging.
@@ -99,7 +102,7 @@ fn report_of(
         watch(SearchProgress::RunningTests {
             command: tests.line(),
         });
-        let opened = open(tests, fork, test_limit).and_then(|suite| {
+        let opened = open(tests, fork, test_limit, searching).and_then(|suite| {
             let left = until.saturating_duration_since(Instant::now());
             let report = suite.run(fork, left)?;
             Ok((suite, report))
@@ -183,7 +186,8 @@ impl SearchBaseline {
         watch: &(dyn Fn(SearchProgress) + Sync),
     ) -> Result<Self, RepairError> {
         let started = Instant::now();
-        let (suite, tests, report) = first_report(fork, detection, task, until, watch)?;
+        let (suite, tests, report) =
+            first_report(fork, detection, task, (until, ground.is_some()), watch)?;
         let took = started.elapsed();
         Self::judge(suite, tests, report, (ground, fork), task, took)
     }
@@ -251,6 +255,20 @@ impl SearchBaseline {
         let unfixable: Vec<String> = failing
             .extract_if(.., |id| lacks.contains_key(id))
             .collect();
+        if !unfixable.is_empty() && failing.is_empty() && passing.is_empty() && flaky.is_empty() {
+            let said: Vec<&str> = report.failing().map(|test| test.message.trim()).collect();
+            let (line, said) = (tests.line(), said.join("\n"));
+            let interpreter = suite.interpreter();
+            let attempt = SuiteCommandAttempt {
+                command: &line,
+                folder: &tests.folder,
+                interpreter: interpreter.as_deref(),
+                output: &said,
+            };
+            if let Some(found) = not_installed(&project, &attempt) {
+                return Err(RepairError::EnvironmentBroken(Box::new(found)));
+            }
+        }
         Ok(Self {
             suite,
             tests,

@@ -127,6 +127,10 @@ pub fn repair(
     let mut fork = ground.fork()?;
     let files = fork.files()?;
     let detection = look(fork.as_ref(), &files, &task.tests);
+    // Known before any test is run.
+    if !files.iter().any(|path| is_editable(path)) {
+        return Err(RepairError::NoSources);
+    }
     let base =
         SearchBaseline::establish(Some(ground), fork.as_mut(), &detection, task, until, watch)?;
     // What it took to learn what fails is not taken from the search, and a slow suite gets longer.
@@ -257,7 +261,7 @@ pub fn run_tests(
         fork.as_mut(),
         &detection,
         &task,
-        Instant::now() + deadline,
+        (Instant::now() + deadline, false),
         &|_| (),
     )?;
     Ok(report)
@@ -363,6 +367,11 @@ fn look(fork: &dyn ProjectFork, files: &[String], tests: &TestSelection) -> Proj
     detect_in(files, &read, &tests.folder)
 }
 
+/// Whether a file is in a language that patches are written in, and neither a test nor foreign.
+fn is_editable(path: &str) -> bool {
+    RepairLanguage::of(path).is_some() && !is_foreign(path) && !is_test_path(path)
+}
+
 /// Everything that may be edited: sources that are neither tests nor foreign; and those that
 /// were left aside, with the reason.
 fn sources(
@@ -370,9 +379,7 @@ fn sources(
     files: &[String],
 ) -> Result<(Vec<ParsedSource>, Vec<String>), RepairError> {
     let (mut found, mut left_aside) = (Vec::new(), Vec::new());
-    for path in files.iter().filter(|path| {
-        RepairLanguage::of(path).is_some() && !is_foreign(path) && !is_test_path(path)
-    }) {
+    for path in files.iter().filter(|path| is_editable(path)) {
         let Ok(bytes) = fork.read(path) else {
             continue;
         };

@@ -23,7 +23,7 @@ pub use process::WHOLE;
 pub(crate) use python::{PythonSuite, home as home_of_module};
 
 use crate::detect::{DetectedTests, TestFramework};
-pub(crate) use broken::{ProjectFolderFiles, missing_modules};
+pub(crate) use broken::{ProjectFolderFiles, SuiteCommandAttempt, missing_modules, not_installed};
 
 use crate::environment::{BrokenEnvironment, CodeOrigin};
 use crate::ground::{ForkSource, ForkSourceError, ProjectFork};
@@ -284,6 +284,7 @@ pub(crate) fn open(
     tests: &DetectedTests,
     fork: &mut dyn ProjectFork,
     test_limit: Duration,
+    searching: bool,
 ) -> Result<Box<dyn TestSuite>, SuiteError> {
     match tests.framework {
         TestFramework::Pytest | TestFramework::Unittest | TestFramework::PlainPython => {
@@ -295,7 +296,9 @@ pub(crate) fn open(
         TestFramework::NodeTest if tests.folder.is_empty() => {
             Ok(Box::new(node::NodeSuite::open(tests, test_limit)?))
         }
-        _ => Ok(Box::new(process::ProcessSuite::open(tests, fork))),
+        _ => Ok(Box::new(process::ProcessSuite::open(
+            tests, fork, searching,
+        ))),
     }
 }
 

@@ -57,7 +57,9 @@ struct Seen {
 }
 
 impl ProcessSuite {
-    pub(crate) fn open(tests: &DetectedTests, fork: &dyn ProjectFork) -> Self {
+    /// For a search, what stands beside the tests in a script, such as checks of style, is left out where
+    /// the tests can do without: it would run again for every candidate.
+    pub(crate) fn open(tests: &DetectedTests, fork: &dyn ProjectFork, searching: bool) -> Self {
         let text_of_script = script::text(fork, &tests.folder);
         let text = format!("{} {text_of_script}", tests.line());
         let scripted = matches!(
@@ -72,7 +74,12 @@ impl ProcessSuite {
             scripted,
             builds: script::builds(&text_of_script),
             reports_itself: text.contains("--test-reporter"),
-            seen: Mutex::default(),
+            seen: Mutex::new(Seen {
+                instead: (scripted && searching)
+                    .then(|| script::without_checks(fork, &tests.folder))
+                    .flatten(),
+                ..Seen::default()
+            }),
         }
     }
 
@@ -429,24 +436,33 @@ impl TestSuite for ProcessSuite {
         deadline: Duration,
     ) -> Result<TestReport, SuiteError> {
         let begun = Instant::now();
-        let until = begun + deadline;
-        let report = self.report(fork, &[], deadline);
+        let left = || (begun + deadline).saturating_duration_since(Instant::now());
+        // A step before the tests failed, or lacks what they do not need.
+        let stopped = |report: &Result<TestReport, SuiteError>| match report {
+            Ok(report) => silent(report),
+            Err(SuiteError::EnvironmentBroken(_)) => self.scripted,
+            Err(_) => false,
+        };
+        let mut report = self.report(fork, &[], deadline);
+        if self.seen().instead.is_some() && (report.is_err() || stopped(&report)) {
+            self.seen().instead = None;
+            report = self.report(fork, &[], left());
+        }
         self.seen().took = begun.elapsed();
         let report = match report {
             // npm runs the scripts of every package, and comes with node.
             Err(SuiteError::Ground(_)) if self.by_other_manager() => {
                 self.seen().instead = Some(vec!["npm".to_owned(), "test".to_owned()]);
-                self.report(fork, &[], until.saturating_duration_since(Instant::now()))?
+                Ok(self.report(fork, &[], left())?)
             }
             Err(SuiteError::Ground(error)) => {
                 return Err(self.absent(fork).unwrap_or(error.into()));
             }
-            report => report?,
+            report => report,
         };
-        if !silent(&report) || self.seen().instead.is_some() {
-            return Ok(report);
+        if !stopped(&report) || self.seen().instead.is_some() {
+            return report;
         }
-        // A step before the tests failed: the tests are asked without it.
         for instead in [
             script::without_checks(fork, &self.folder),
             script::without_hooks(fork, &self.folder, &self.argv),
@@ -455,13 +471,13 @@ impl TestSuite for ProcessSuite {
         .flatten()
         {
             self.seen().instead = Some(instead);
-            let again = self.report(fork, &[], until.saturating_duration_since(Instant::now()));
+            let again = self.report(fork, &[], left());
             match again {
                 Ok(report) if !silent(&report) => return Ok(report),
                 _ => self.seen().instead = None,
             }
         }
-        Ok(report)
+        report
     }
 
     fn run_again(

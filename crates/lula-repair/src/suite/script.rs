@@ -1,27 +1,8 @@
 //! Test scripts of Node packages: what they start, what they build, and what of them can be left out.
 
 use super::broken::ProjectFolderFiles;
-use crate::detect::followed;
+use crate::detect::{followed, is_check};
 use crate::ground::ProjectFork;
-
-/// Programs that look at the form of code and run nothing of it.
-const CHECKERS: &[&str] = &[
-    "eslint",
-    "standard",
-    "xo",
-    "prettier",
-    "biome",
-    "tslint",
-    "semistandard",
-    "oxlint",
-    "dprint",
-    "publint",
-    "attw",
-    "knip",
-    "cspell",
-    "commitlint",
-    "flow",
-];
 
 /// The test script of the package in a folder, with the scripts that it starts in their places.
 pub(super) fn text(fork: &dyn ProjectFork, folder: &str) -> String {
@@ -103,11 +84,11 @@ pub(super) fn without_hooks(
 pub(super) fn without_checks(fork: &dyn ProjectFork, folder: &str) -> Option<Vec<String>> {
     let script = text(fork, folder);
     let parts: Vec<&str> = script.split("&&").map(str::trim).collect();
-    let checks = |part: &&str| {
-        let mut words = part.split_whitespace();
-        words.any(|word| CHECKERS.contains(&word) || word.contains("lint"))
-    };
-    let kept: Vec<&str> = parts.iter().copied().filter(|part| !checks(part)).collect();
+    let kept: Vec<&str> = parts
+        .iter()
+        .copied()
+        .filter(|part| !is_check(part))
+        .collect();
     (kept.len() < parts.len() && !kept.is_empty()).then(|| {
         let line = format!(
             "PATH=\"$PWD/node_modules/.bin:$PATH\"; {}",

@@ -262,3 +262,23 @@ fn forks_run_commands_in_their_folder() {
         .unwrap();
     assert_eq!(ran.out(), "b.txt\n");
 }
+
+#[test]
+fn what_files_of_nodes_own_runner_lack_is_named_with_its_remedy() {
+    let folder = project(&[
+        (
+            "package.json",
+            r#"{"scripts":{"test":"node --test"},"devDependencies":{"sinon":"^19"}}"#,
+        ),
+        ("cart.js", "exports.total = () => 1;\n"),
+        (
+            "test/cart.test.js",
+            "const test = require('node:test');\nconst sinon = require('sinon');\ntest('x', () => {});\n",
+        ),
+    ]);
+    let broken = broken(&folder);
+    assert_eq!(broken.missing, ["sinon"]);
+    assert_eq!(broken.remedy.as_deref(), Some("npm install"));
+    assert!(broken.output.contains("Cannot find module 'sinon'"));
+    assert!(broken.interpreter.unwrap().starts_with("Node v"));
+}

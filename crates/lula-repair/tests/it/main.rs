@@ -115,7 +115,12 @@ fn tests_that_need_what_is_not_installed_are_named() {
             "import unittest\nimport no_such_library_here\n\n\nclass T(unittest.TestCase):\n    def test_x(self):\n        pass\n",
         ),
     ]);
-    assert!(matches!(mend(&folder), Err(RepairError::NotInstalled(_))));
+    let Err(RepairError::EnvironmentBroken(broken)) = mend(&folder) else {
+        panic!("what is not installed was searched on");
+    };
+    assert_eq!(broken.missing, ["no_such_library_here"]);
+    assert!(broken.output.contains("No module named"), "{broken:?}");
+    assert!(broken.remedy.is_some(), "{broken:?}");
 }
 
 #[test]

@@ -481,3 +481,17 @@ fn a_hook_of_uvu_that_fails_is_a_failure_of_every_test_behind_it() {
     );
     assert_eq!(report.tests.len(), 3);
 }
+
+#[test]
+fn code_in_a_language_that_no_patch_is_written_in_is_named_before_any_test_runs() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mark = elsewhere.path().join("ran");
+    let folder = project(&[("sum.c", "int sum(int a, int b) { return a - b; }\n")]);
+    let task = RepairTask {
+        tests: TestSelection::by(format!("sh -c 'touch {}; exit 1'", mark.display())),
+        ..RepairTask::default()
+    };
+    let found = repair(&UnsandboxedGround::new(folder.path()), &task, &|_| ());
+    assert!(matches!(found, Err(RepairError::NoSources)), "{found:?}");
+    assert!(!mark.exists());
+}

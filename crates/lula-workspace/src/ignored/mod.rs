@@ -231,7 +231,8 @@ fn paths(list: &[u8]) -> impl Iterator<Item = &[u8]> {
         .filter(|path| !path.is_empty())
 }
 
-/// Whether an untracked directory holds installed dependencies that no rule ignores.
+/// Whether an untracked directory that no rule ignores holds installed dependencies, or a build that the
+/// developer configured.
 fn is_installed(checkout: &RootedTree, path: &[u8]) -> bool {
     let Some(folder) = path.strip_suffix(b"/") else {
         return false;
@@ -240,7 +241,7 @@ fn is_installed(checkout: &RootedTree, path: &[u8]) -> bool {
         return true;
     }
     beneath(&checkout.top, os(folder), OFlags::DIRECTORY).is_ok_and(|folder| {
-        ["pyvenv.cfg", "CACHEDIR.TAG"]
+        ["pyvenv.cfg", "CACHEDIR.TAG", "CMakeCache.txt"]
             .iter()
             .any(|sign| Stat::maybe(&folder, *sign).is_ok_and(|found| found.is_some()))
     })

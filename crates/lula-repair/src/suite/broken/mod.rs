@@ -61,6 +61,14 @@ impl SuiteCommandAttempt<'_> {
     }
 }
 
+/// What is not installed, in the words of a language that says so for each test file.
+pub(crate) fn not_installed(
+    project: &ProjectFolderFiles<'_>,
+    attempt: &SuiteCommandAttempt<'_>,
+) -> Option<BrokenEnvironment> {
+    node(project, attempt).or_else(|| python(project, attempt))
+}
+
 /// The files of a project's folder, and their texts.
 pub(crate) struct ProjectFolderFiles<'a> {
     fork: &'a dyn ProjectFork,

@@ -3,7 +3,7 @@
 mod warm;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
@@ -23,6 +23,8 @@ pub(crate) struct NodeSuite {
     files: Vec<String>,
     options: Vec<String>,
     test_limit: Duration,
+    /// Which node it is, once it ran.
+    about: Mutex<Option<String>>,
     way: Mutex<NodeJudgingMethod>,
 }
 
@@ -59,12 +61,17 @@ impl NodeSuite {
                 .cloned()
                 .collect(),
             test_limit,
+            about: Mutex::default(),
             way: Mutex::new(NodeJudgingMethod {
                 kind: NodeJudgingKind::Cold,
                 expected: BTreeMap::new(),
                 usual: Duration::ZERO,
             }),
         })
+    }
+
+    fn about(&self) -> MutexGuard<'_, Option<String>> {
+        self.about.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn command(&self, file: &str, deadline: Duration) -> ForkCommand {
@@ -158,7 +165,19 @@ impl TestSuite for NodeSuite {
         deadline: Duration,
     ) -> Result<TestReport, SuiteError> {
         let files: Vec<&String> = self.files.iter().collect();
+        let asked = [
+            "node",
+            "-p",
+            "`Node ${process.version} at ${process.execPath}`",
+        ];
+        let told = fork.run(&ForkCommand::new(asked, PATIENCE)).ok();
+        let about = told.filter(|ran| ran.exit == Some(0));
+        *self.about() = about.map(|ran| ran.out().trim().to_owned());
         self.run_files(fork, &files, deadline)
+    }
+
+    fn interpreter(&self) -> Option<String> {
+        self.about().clone()
     }
 
     fn run_again(
