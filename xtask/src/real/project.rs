@@ -45,7 +45,12 @@ impl<'a> Project<'a> {
             directory,
         };
         let mark = project.home.join(READY);
-        let wanted = format!("{}\n{}", recipe.version, recipe.setup.join("\n"));
+        let repository = recipe.repository.as_deref().unwrap_or_default();
+        let wanted = format!(
+            "{repository} {}\n{}",
+            recipe.version,
+            recipe.setup.join("\n")
+        );
         if fs::read_to_string(&mark).is_ok_and(|text| text == wanted) {
             project.git(&["checkout", "--quiet", "--force", "sound"])?;
             return Ok(project);
@@ -81,6 +86,7 @@ impl<'a> Project<'a> {
                 )
             }
             Registry::Npm => format!("npm pack --silent {name}@{version}"),
+            Registry::Git => return self.check_out(),
             Registry::Crates => {
                 fs::create_dir_all(place.join("src"))?;
                 fs::write(place.join("src/lib.rs"), "")?;
@@ -105,6 +111,24 @@ impl<'a> Project<'a> {
             ),
         };
         succeeded(&self.shell(&line, &place)?, &line)
+    }
+
+    /// One commit of a public repository, without its history.
+    fn check_out(&self) -> Result<()> {
+        let Recipe { version, .. } = self.recipe;
+        let repository = self.recipe.repository.as_deref().unwrap_or_default();
+        let address = format!("https://github.com/{repository}");
+        self.git(&["init", "--quiet"])?;
+        self.git(&["fetch", "--quiet", "--depth=1", &address, version])
+            .with_context(|| {
+                format!(
+                    "{address} cannot be fetched from; where it is reached by another way, \
+                     git's own url.<base>.insteadOf says so"
+                )
+            })?;
+        self.git(&["checkout", "--quiet", "--detach", "FETCH_HEAD"])?;
+        // Every project begins with a commit of our own, wherever it came from.
+        Ok(fs::remove_dir_all(self.directory.join(".git"))?)
     }
 
     fn command(&self, program: &str, directory: &Path) -> Command {
@@ -283,6 +307,14 @@ impl<'a> Project<'a> {
         if output.status.success() && shown["exit"] == "verified" {
             trial.mended = Some(took);
         }
+        match self.recipe.repaired {
+            Some(true) => trial.check(trial.mended.is_some(), "the seeded bug was not mended"),
+            Some(false) => trial.check(
+                trial.mended.is_none(),
+                "a bug was mended in a language that is not repaired",
+            ),
+            None => {}
+        }
         Ok(())
     }
 
@@ -301,16 +333,7 @@ impl<'a> Project<'a> {
             return Ok(());
         }
         let begun = Instant::now();
-        let output = self
-            .command(lula, &fresh)
-            .args([
-                "run",
-                "--repair",
-                "--task",
-                "fix the failing tests",
-                "--quiet",
-            ])
-            .output()?;
+        let output = self.ordered(lula).current_dir(&fresh).output()?;
         let status = output.status.code().unwrap_or(-1);
         trial.fresh = Some((status, begun.elapsed()));
         trial.check(
