@@ -11,6 +11,9 @@ use serde_json::Value;
 use super::counts;
 use super::recipe::{Counts, Recipe, Registry};
 
+/// Where Debian keeps the sources of its suites.
+const POOL: &str = "https://deb.debian.org/debian/pool/main";
+
 /// Says that a project was set up to its end.
 const READY: &str = "ready";
 
@@ -86,6 +89,13 @@ impl<'a> Project<'a> {
                 )
             }
             Registry::Npm => format!("npm pack --silent {name}@{version}"),
+            // Of the suites that Debian carries, as its maintainers got them.
+            Registry::Debian => format!(
+                "for kind in gz xz bz2; do curl --fail --silent --location --remote-name \
+                 {POOL}/{initial}/{name}/{name}_{version}.orig.tar.$kind && exit 0; done; \
+                 echo 'no such source among those of Debian' >&2; exit 1",
+                initial = name.get(..1).unwrap_or_default(),
+            ),
             Registry::Git => return self.check_out(),
             Registry::Crates => {
                 fs::create_dir_all(place.join("src"))?;
@@ -107,7 +117,7 @@ impl<'a> Project<'a> {
                  rm -f .cargo-checksum.json && if [ -f Cargo.toml.orig ]; then mv Cargo.toml.orig Cargo.toml; fi"
             ),
             _ => format!(
-                "tar xf \"$(ls *.tar.gz *.tgz 2>/dev/null | head -n 1)\" -C {checkout} --strip-components=1"
+                "tar xf \"$(ls *.tar.* *.tgz 2>/dev/null | head -n 1)\" -C {checkout} --strip-components=1"
             ),
         };
         succeeded(&self.shell(&line, &place)?, &line)

@@ -45,6 +45,7 @@ pub(super) enum Registry {
     Pypi,
     Crates,
     Npm,
+    Debian,
     Git,
 }
 
