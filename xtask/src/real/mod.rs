@@ -31,6 +31,10 @@ pub(crate) struct Options {
     /// Take the projects from this file instead of eval/real/projects.json
     #[arg(long, value_name = "PATH")]
     recipes: Option<PathBuf>,
+
+    /// Run everything once, where counts matter and times do not
+    #[arg(long)]
+    once: bool,
 }
 
 /// Sets the chosen projects up and tries each; succeeds where all of them hold.
@@ -54,7 +58,7 @@ pub(crate) fn run(
     for recipe in &recipes {
         println!("{}: setting up", recipe.name);
         let trial = Project::set_up(recipe, &home)
-            .and_then(|project| project.tried(&program))
+            .and_then(|project| project.tried(&program, if options.once { 1 } else { 2 }))
             .unwrap_or_else(|error| Trial::failed(recipe, format!("{error:#}")));
         println!("{}", trial.line());
         trials.push(trial);

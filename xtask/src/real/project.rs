@@ -171,10 +171,10 @@ impl<'a> Project<'a> {
         succeeded(&output, &format!("git {}", arguments.join(" ")))
     }
 
-    /// Counts and time of a command, the quicker of two runs.
-    fn timed(mut make: impl FnMut() -> Command) -> Result<(Option<Counts>, Duration)> {
+    /// Counts and time of a command, the quickest of so many runs.
+    fn timed(runs: usize, mut make: impl FnMut() -> Command) -> Result<(Option<Counts>, Duration)> {
         let mut best: Option<(Option<Counts>, Duration)> = None;
-        for _ in 0..2 {
+        for _ in 0..runs {
             let begun = Instant::now();
             let output = make().output()?;
             let took = begun.elapsed();
@@ -186,8 +186,8 @@ impl<'a> Project<'a> {
         best.context("nothing was run")
     }
 
-    /// Tries everything.
-    pub(super) fn tried(&self, program: &Path) -> Result<Trial> {
+    /// Tries everything, and takes the quickest of so many runs for its time.
+    pub(super) fn tried(&self, program: &Path, runs: usize) -> Result<Trial> {
         let recipe = self.recipe;
         let mut trial = Trial::of(recipe);
         let lula = program.to_str().context("the program's path is no text")?;
@@ -201,11 +201,13 @@ impl<'a> Project<'a> {
             command.args(["exec", "--", "sh", "-c", &recipe.test]);
             command
         };
-        // Once for whatever is only built by the first run.
-        let _ = plain().output()?;
-        let (counted, took) = Self::timed(plain)?;
+        if runs > 1 {
+            // Once for whatever is only built by the first run.
+            let _ = plain().output()?;
+        }
+        let (counted, took) = Self::timed(runs, plain)?;
         trial.plain = counted;
-        let (counted, within) = Self::timed(inside)?;
+        let (counted, within) = Self::timed(runs, inside)?;
         trial.exec = counted;
         trial.exec_ratio = ratio(within, took);
         trial.check(counted == trial.plain, "lula exec counts other tests");
@@ -213,7 +215,7 @@ impl<'a> Project<'a> {
             trial.plain == Some(recipe.expected),
             "the recipe expects other counts",
         );
-        trial.baseline_ratio = ratio(self.sound(lula, &mut trial)?, took);
+        trial.baseline_ratio = ratio(self.sound(lula, &mut trial, runs)?, took);
         self.seed()?;
         let output = plain().output()?;
         trial.with_bug = counts::read(&text(&output));
@@ -240,9 +242,9 @@ impl<'a> Project<'a> {
     }
 
     /// How long the baseline takes where nothing fails, and what the run says then.
-    fn sound(&self, lula: &str, trial: &mut Trial) -> Result<Duration> {
+    fn sound(&self, lula: &str, trial: &mut Trial, runs: usize) -> Result<Duration> {
         let mut best = Duration::MAX;
-        for _ in 0..2 {
+        for _ in 0..runs {
             let output = self.ordered(lula).output()?;
             let status = output.status.code().unwrap_or(-1);
             let expected = if self.recipe.expected.failed == 0 {
