@@ -68,10 +68,7 @@ enum Task {
     #[command(subcommand)]
     Bench(bench::Race),
     /// Try the product on public projects, set up as their developers have them (downloads them)
-    Real {
-        /// Only these; all where none is named
-        names: Vec<String>,
-    },
+    Real(real::Options),
     /// Find out which functions `lula exec` runs, so that the linker lays them together
     #[cfg(target_arch = "x86_64")]
     Order,
@@ -116,7 +113,7 @@ fn main() -> Result<ExitCode> {
         )),
         Task::Fmt => command::run(&mut repository.cargo("fmt --all"), &interrupt),
         Task::Architecture => architecture::run(&repository),
-        Task::Real { names } => real::run(&names, &repository, &interrupt),
+        Task::Real(options) => real::run(&options, &repository, &interrupt),
         Task::Bench(race) => bench::run(&race, &repository, &interrupt),
         #[cfg(target_arch = "x86_64")]
         Task::Order => order::run(&repository, &interrupt),

@@ -1,7 +1,10 @@
 //! Public projects as recipes: where the source is, how a developer sets it up, what its tests say.
 //! Nothing of the projects themselves is in this repository.
 
-use anyhow::{Context, Result, ensure};
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
 const RECIPES: &str = include_str!("../../../eval/real/projects.json");
@@ -12,6 +15,11 @@ const RECIPES: &str = include_str!("../../../eval/real/projects.json");
 pub(super) struct Recipe {
     pub(super) name: String,
     pub(super) registry: Registry,
+    /// The `owner/name` of a public repository, where the source is taken from git.
+    #[serde(default)]
+    pub(super) repository: Option<String>,
+    /// Of a repository, the commit.
+    #[serde(alias = "commit")]
     pub(super) version: String,
     /// Commands that set it up, as its developers do.
     pub(super) setup: Vec<String>,
@@ -25,6 +33,10 @@ pub(super) struct Recipe {
     /// What is given to `lula run --tests`, where the command is not to be found out.
     #[serde(default)]
     pub(super) tests: Option<String>,
+    /// Whether the bug has to be mended. Where this is not said, it is told and not judged; where it is
+    /// false, its language is not repaired, and nothing may be.
+    #[serde(default)]
+    pub(super) repaired: Option<bool>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -33,6 +45,8 @@ pub(super) enum Registry {
     Pypi,
     Crates,
     Npm,
+    Debian,
+    Git,
 }
 
 /// How many tests ended how.
@@ -50,6 +64,42 @@ impl std::fmt::Display for Counts {
     }
 }
 
+impl Recipe {
+    /// What the format cannot say: a repository has a name, and its commit is whole.
+    fn check(&self) -> Result<()> {
+        let Self {
+            name,
+            repository,
+            version,
+            ..
+        } = self;
+        if self.registry != Registry::Git {
+            ensure!(
+                repository.is_none(),
+                "{name}: only a source from git has a repository"
+            );
+            return Ok(());
+        }
+        let Some((owner, project)) = repository.as_deref().and_then(|text| text.split_once('/'))
+        else {
+            bail!("{name}: a source from git needs a repository, as owner/name");
+        };
+        let plain = |text: &str| {
+            let odd = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
+            !text.is_empty() && !text.contains(odd)
+        };
+        ensure!(
+            plain(owner) && plain(project),
+            "{name}: {owner}/{project} is no owner/name"
+        );
+        ensure!(
+            version.len() == 40 && version.bytes().all(|byte| byte.is_ascii_hexdigit()),
+            "{name}: a commit has 40 hexadecimal digits, not {version:?}"
+        );
+        Ok(())
+    }
+}
+
 /// One operator, changed.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -60,9 +110,18 @@ pub(super) struct Bug {
 }
 
 /// Those of these names, or all.
-pub(super) fn chosen(names: &[String]) -> Result<Vec<Recipe>> {
-    let mut recipes: Vec<Recipe> =
-        serde_json::from_str(RECIPES).context("eval/real/projects.json")?;
+pub(super) fn chosen(names: &[String], file: Option<&Path>) -> Result<Vec<Recipe>> {
+    let mut recipes: Vec<Recipe> = match file {
+        Some(path) => {
+            let place = || path.display().to_string();
+            serde_json::from_str(&fs::read_to_string(path).with_context(place)?)
+                .with_context(place)?
+        }
+        None => serde_json::from_str(RECIPES).context("eval/real/projects.json")?,
+    };
+    for recipe in &recipes {
+        recipe.check()?;
+    }
     for name in names {
         ensure!(
             recipes.iter().any(|recipe| recipe.name == *name),
@@ -84,12 +143,37 @@ mod tests {
 
     #[test]
     fn every_recipe_can_be_read_and_there_are_enough() {
-        let all = chosen(&[]).unwrap();
+        let all = chosen(&[], None).unwrap();
         assert!(all.len() >= 12, "{}", all.len());
         for recipe in &all {
             assert_ne!(recipe.bug.old, recipe.bug.new, "{}", recipe.name);
             assert!(recipe.expected.passed > 0, "{}", recipe.name);
         }
-        assert!(chosen(&["nothing".to_owned()]).is_err());
+        assert!(chosen(&["nothing".to_owned()], None).is_err());
+    }
+
+    #[test]
+    fn a_source_from_git_needs_its_repository_and_a_whole_commit() {
+        let recipe = |source: &str| {
+            let text = format!(
+                r#"{{"name": "one", {source}, "setup": [], "test": "true",
+                    "expected": {{"passed": 1}}, "bug": {{"file": "a", "old": "b", "new": "c"}}}}"#
+            );
+            serde_json::from_str::<Recipe>(&text).unwrap().check()
+        };
+        let commit = "0123456789abcdef0123456789abcdef01234567";
+        let git = |repository: &str, commit: &str| {
+            recipe(&format!(
+                r#""registry": "git", "repository": "{repository}", "commit": "{commit}""#
+            ))
+        };
+        assert!(git("owner/name.js", commit).is_ok());
+        assert!(git("owner/name.js", "main").is_err());
+        assert!(git("owner", commit).is_err());
+        assert!(git("owner/name/more", commit).is_err());
+        assert!(git("owner/$(name)", commit).is_err());
+        assert!(recipe(&format!(r#""registry": "git", "commit": "{commit}""#)).is_err());
+        let of_npm = r#""registry": "npm", "repository": "owner/name", "version": "1.0.0""#;
+        assert!(recipe(of_npm).is_err());
     }
 }
