@@ -79,7 +79,7 @@ impl TerminalScreen {
         }
     }
 
-    /// For machines.
+    /// The terminal of `--json`: nothing is written but the document.
     pub(crate) const fn json() -> Self {
         Self {
             json: true,
