@@ -16,7 +16,6 @@ const FILES: [(&str, &str); 6] = [
 
 /// What must come of a case.
 enum Must {
-    /// Exactly this text.
     Become(String),
     /// An error: any text would be a guess.
     Fail,
