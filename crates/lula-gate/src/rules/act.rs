@@ -24,7 +24,6 @@ impl GateAct {
         Self::exec(ShellReading::of_argv(argv, &[], None))
     }
 
-    /// Shell text.
     pub fn shell(text: &str) -> Self {
         Self::exec(ShellReading::of_shell(text))
     }
@@ -38,7 +37,6 @@ impl GateAct {
         }
     }
 
-    /// A tool call.
     pub fn of(action: &ToolAction) -> Self {
         let mut act = Self {
             tool: action.tool().to_owned(),

@@ -36,11 +36,9 @@ const TOOLS: [&str; 11] = [
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {what}")]
 pub struct RulesFileError {
-    /// The file.
     pub file: String,
     /// The line, counted from 1.
     pub line: usize,
-    /// What is wrong.
     pub what: String,
 }
 
@@ -53,14 +51,12 @@ pub enum RulesFileTrust {
     Repository,
 }
 
-/// One rules file.
+/// One rules file, as it was read.
 #[derive(Debug, Clone, Copy)]
 pub struct RulesFileSource<'a> {
     /// What to call it in messages.
     pub file: &'a str,
-    /// Its text.
     pub text: &'a str,
-    /// Whose it is.
     pub trust: RulesFileTrust,
 }
 
