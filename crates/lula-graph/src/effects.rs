@@ -443,7 +443,6 @@ impl NodeContext<'_> {
         self.desk.suspend(ordinal, interrupt).await
     }
 
-    /// Announces another try.
     async fn again(
         &mut self,
         order: EffectOrder,

@@ -10,7 +10,6 @@ use lula_protocol::{BudgetAmounts, BudgetDimension};
 use lula_store::LedgerRow;
 use serde::{Deserialize, Serialize};
 
-/// One dimension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 struct Line {
     limit: Option<u64>,

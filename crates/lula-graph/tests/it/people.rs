@@ -412,7 +412,6 @@ mod children {
     use tokio::process::{Child, Command};
     use tokio::sync::Mutex;
 
-    /// Starts real processes.
     #[derive(Default)]
     pub(super) struct Host {
         children: Mutex<HashMap<String, Child>>,
