@@ -18,7 +18,7 @@ use crate::installation::Installation;
 
 /// Where the driver keeps what it knows, in the state directory.
 pub const RUNS: &str = "runs";
-/// The default file.
+/// Name of the database where the configuration names no store.
 const FILE: &str = "runs.db";
 
 fn unusable(message: impl Into<String>) -> HostError {

@@ -25,12 +25,12 @@ struct Letters {
     closed: bool,
 }
 
-/// Wishes and answers.
+/// Plan changes that agents ask for, and what the leading run answers.
 pub(crate) struct PlanChangeMailbox {
     letters: Mutex<Letters>,
     /// Wakes the run that leads.
     pub(crate) news: Arc<Notify>,
-    /// Wakes agents.
+    /// Wakes agents that wait for an answer.
     told: Notify,
 }
 
