@@ -24,13 +24,8 @@ const DIGEST: usize = 32;
 pub enum IndexCacheError {
     /// The operating system said no.
     #[error("cannot keep the index in {path}: {source}")]
-    Io {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// Larger than [`MAX_CACHE`].
+    Io { path: PathBuf, source: io::Error },
+    /// The index takes more than [`MAX_CACHE`] bytes.
     #[error("the index is not kept: it is larger than {} MiB", MAX_CACHE >> 20)]
     TooLarge,
 }
@@ -39,9 +34,9 @@ pub enum IndexCacheError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IndexOrigin {
-    /// There was none.
+    /// There was no file, so that every source was read.
     New,
-    /// From the file.
+    /// It was read from the file, and brought up to date.
     Kept,
     /// The file was damaged, too large or from another version.
     Unusable,
