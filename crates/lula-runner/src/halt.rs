@@ -13,7 +13,7 @@ const GONE_WITHIN: Duration = Duration::from_secs(5);
 /// Most effects that are remembered as stopped. A runner lives as long as a run, which has fewer.
 const REMEMBERED: usize = 1 << 16;
 
-/// Ends commands.
+/// Ends the commands of one effect, those under way and those to come.
 #[derive(Debug, Default)]
 pub struct CommandStopper {
     set: AtomicBool,

@@ -31,7 +31,7 @@ use lula_runner_api::{
     ToolCallBatch, ToolCallBatchItem, ToolCallBatchMode, ToolCallBatchResult,
 };
 
-/// Largest request.
+/// Longest body of a request, in bytes.
 const REQUEST: usize = 16 << 20;
 /// How long its body may take.
 const BODY_WITHIN: Duration = Duration::from_secs(30);

@@ -268,7 +268,7 @@ fn conflict(
 enum Compared {
     /// Nothing worse; the results, where there are some.
     Fine(Option<Box<ProjectTestResults>>),
-    /// Something worse.
+    /// Tests fail that did not before, or a command does.
     Worse { failing: Vec<String>, why: String },
     /// It cannot be told, with the reason.
     Unclear(String),

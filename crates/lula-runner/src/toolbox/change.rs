@@ -14,7 +14,7 @@ use super::limits;
 use super::read::is_binary;
 use super::root::{FileContent, ToolboxPath, WorkspaceRoot};
 
-/// What files become.
+/// What each file is to become by a change.
 #[derive(Debug, Default)]
 pub(super) struct ToolboxChange {
     files: BTreeMap<ToolboxPath, Fate>,

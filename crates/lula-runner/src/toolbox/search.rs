@@ -18,7 +18,7 @@ use super::read::cut;
 use super::root::{ToolboxPath, WorkspaceRoot};
 use super::walk::{DirectoryWalk, WalkEnding, WalkGlob, open_regular};
 
-/// Largest compiled pattern.
+/// Largest size of a compiled pattern, in bytes.
 const COMPILED: usize = 4 << 20;
 
 pub(super) fn lines(root: &WorkspaceRoot, asked: &SearchFiles) -> Result<ToolOutput, ToolError> {

@@ -111,10 +111,7 @@ pub(super) enum KnownEffect {
     /// The id was used for another request.
     Reused,
     /// A newer worker has the run.
-    Fenced {
-        /// Its epoch.
-        newest: u64,
-    },
+    Fenced { newest: u64 },
     /// It was begun and never ended. The workspace was this snapshot before.
     Begun {
         before: Option<String>,
