@@ -46,7 +46,6 @@ pub(super) enum OutputReadResult {
 }
 
 impl InitCommand {
-    /// Starts the command.
     pub(super) fn start(
         request: &ExecRequest,
         die_with_parent: bool,

@@ -28,7 +28,7 @@ pub(crate) struct RootTemplates {
     in_spare_copy: bool,
     /// The process that lets go of the host's tree behind the last blank root, unless its end was seen.
     leaving: Option<EndingProcess>,
-    /// The oldest first.
+    /// In order, the oldest first.
     announced: VecDeque<Template>,
 }
 
