@@ -81,7 +81,7 @@ pub(super) struct SqliteThreads {
     reads: Sender<Box<dyn Job>>,
 }
 
-/// What writing takes.
+/// The one connection that writes, and the room before it.
 pub(super) struct SqliteWriter {
     pub(super) connection: Connection,
     /// Where commits are flushed one by one.
@@ -184,7 +184,7 @@ impl SqliteThreads {
             .map_err(|error| StoreError::backend("sqlite", error))?
     }
 
-    /// Runs a query.
+    /// Runs a query on a connection that only reads.
     pub(super) async fn read<T, F>(&self, mut work: F) -> StoreResult<T>
     where
         T: Send + 'static,
