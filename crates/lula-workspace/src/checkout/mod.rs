@@ -44,7 +44,7 @@ const PRIVATE: &str = "git";
 /// Why a checkout did not do what it was asked to. The user's repository is as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckoutError {
-    /// git said no.
+    /// git failed or was not found.
     #[error(transparent)]
     Git(#[from] GitError),
     /// The workspace on it did.
@@ -53,9 +53,8 @@ pub enum CheckoutError {
     /// The operating system did.
     #[error("cannot use {path}: {source}")]
     Io {
-        /// What.
+        /// The path that could not be used.
         path: String,
-        /// Why.
         source: std::io::Error,
     },
     /// There is none of that name.
@@ -332,7 +331,6 @@ impl Checkout {
         std::fs::rename(&draft, &done).map_err(io_failed(&done))
     }
 
-    /// Its name.
     pub const fn id(&self) -> &WorkspaceId {
         &self.id
     }

@@ -11,13 +11,13 @@ use crate::checkout::{CheckoutError, CheckoutResult, feed};
 const HUNKS: usize = 20;
 const HUNK: usize = 4 << 10;
 const DIFF: usize = 64 << 10;
-/// Most conflicting files.
+/// Most conflicting files that are described.
 const FILES: usize = 200;
 
 /// What came of merging a candidate with the branch. Nothing has been changed by it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Merge {
-    /// The branch's commit.
+    /// The commit the branch was at.
     pub onto: String,
     /// The commit that was merged with the branch.
     pub candidate: String,
@@ -34,7 +34,7 @@ pub struct MergeConflict {
     pub path: String,
     /// What git says about it.
     pub what: Vec<String>,
-    /// The places.
+    /// The places in the file on which they disagree.
     pub hunks: Vec<MergeConflictHunk>,
 }
 
