@@ -152,7 +152,7 @@ impl<'a> Project<'a> {
         best.context("nothing was run")
     }
 
-    /// Tries everything.
+    /// Tries everything the recipe asks for with one program.
     pub(super) fn tried(&self, program: &Path) -> Result<Trial> {
         let recipe = self.recipe;
         let mut trial = Trial::of(recipe);
