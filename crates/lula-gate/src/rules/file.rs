@@ -16,7 +16,7 @@ use crate::globs::PathGlobs;
 
 /// Longer files are not taken for rules.
 const MAX_BYTES: usize = 256 * 1024;
-const SOMEBODY: &str = "somebody has to agree here";
+const APPROVAL_NEEDED: &str = "an approver has to agree here";
 const TOOLS: [&str; 11] = [
     "read_file",
     "list_files",
@@ -220,7 +220,7 @@ pub(super) fn parse(source: &RulesFileSource<'_>) -> Result<ParsedRulesFile, Rul
             .over(&ApprovalTerms::default())
             .map_err(|what| wrong(at, what))?;
         if from_repository && terms.get_ref().loosens() {
-            return Err(only_operator(at, SOMEBODY));
+            return Err(only_operator(at, APPROVAL_NEEDED));
         }
     }
     let mut rules: Vec<GateRule> = Vec::with_capacity(file.rule.len());
@@ -233,7 +233,7 @@ pub(super) fn parse(source: &RulesFileSource<'_>) -> Result<ParsedRulesFile, Rul
         };
         let text = spanned.into_inner();
         if from_repository && text.approval.as_ref().is_some_and(TermsText::loosens) {
-            return Err(only_operator(at, SOMEBODY));
+            return Err(only_operator(at, APPROVAL_NEEDED));
         }
         let rule = rule(text, place, &line_of).map_err(|what| wrong(at, what))?;
         if rules.iter().any(|other| other.id == rule.id) {
