@@ -145,9 +145,9 @@ async fn a_run_commits_before_each_effect_and_at_its_end() {
 /// A run is there before anything is asked of the world, however little that is.
 #[tokio::test]
 async fn nothing_is_asked_of_the_world_before_the_run_is_there() {
-    struct Asks(Arc<dyn RunStore>);
+    struct RunExistsWorld(Arc<dyn RunStore>);
     #[lula_graph::async_trait]
-    impl lula_graph::EffectWorld for Asks {
+    impl lula_graph::EffectWorld for RunExistsWorld {
         async fn perform(
             &self,
             order: &lula_graph::EffectOrder,
@@ -167,7 +167,7 @@ async fn nothing_is_asked_of_the_world_before_the_run_is_there() {
         let graph = Single::new(move |ctx| {
             Box::pin(async move { ctx.effect(effect("look around", "")).await })
         });
-        let world = Arc::new(Asks(Arc::clone(&store)));
+        let world = Arc::new(RunExistsWorld(Arc::clone(&store)));
         let engine = engine(graph, store, world, &HandClock::new());
         let (_, rested) = engine.run(&(), &start()).await.unwrap();
         let RestReason::Done(ended) = rested else {

@@ -125,7 +125,12 @@ async fn a_program_that_asks_otherwise_after_a_crash_is_stopped_not_followed() {
     clock.forward(LEASE);
 
     mad.store(true, Ordering::Relaxed);
-    let second = engine(graph(&mad), Arc::clone(&store), Arc::new(Remembers), &clock);
+    let second = engine(
+        graph(&mad),
+        Arc::clone(&store),
+        Arc::new(RememberingWorld),
+        &clock,
+    );
     let rested = second.resume(&run).await.unwrap().unwrap();
     let RestReason::Waiting(pending) = rested else {
         panic!("{rested:?}")
@@ -154,10 +159,10 @@ async fn a_program_that_asks_otherwise_after_a_crash_is_stopped_not_followed() {
 }
 
 /// Knows that everything was done.
-struct Remembers;
+struct RememberingWorld;
 
 #[async_trait]
-impl EffectWorld for Remembers {
+impl EffectWorld for RememberingWorld {
     async fn perform(&self, order: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
         panic!("{} was done again", order.name);
     }
@@ -167,10 +172,10 @@ impl EffectWorld for Remembers {
 }
 
 /// Takes a long time.
-struct Slow(tokio::sync::Notify);
+struct SlowWorld(tokio::sync::Notify);
 
 #[async_trait]
-impl EffectWorld for Slow {
+impl EffectWorld for SlowWorld {
     async fn perform(&self, _: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
         self.0.notify_one();
         std::future::pending().await
@@ -188,7 +193,7 @@ async fn an_owner_whose_lease_was_taken_stops_in_the_middle_of_an_effect() {
         renew: Duration::from_millis(20),
         ..options()
     };
-    let slow = Arc::new(Slow(tokio::sync::Notify::new()));
+    let slow = Arc::new(SlowWorld(tokio::sync::Notify::new()));
     let first = engine_with(graph(), Arc::clone(&store), slow.clone(), &clock, quick);
     let run = first.start(&(), &RunStart::default()).await.unwrap();
     let driving = {
@@ -220,9 +225,9 @@ async fn an_owner_whose_lease_was_taken_stops_in_the_middle_of_an_effect() {
 
 #[tokio::test]
 async fn a_world_that_cannot_be_reached_is_tried_again_later() {
-    struct Closed(AtomicBool);
+    struct UnreachableWorld(AtomicBool);
     #[async_trait]
-    impl EffectWorld for Closed {
+    impl EffectWorld for UnreachableWorld {
         async fn perform(&self, _: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
             if self.0.swap(false, Ordering::Relaxed) {
                 return Err(EffectTrouble::Unreachable("nobody answers".to_owned()));
@@ -235,7 +240,7 @@ async fn a_world_that_cannot_be_reached_is_tried_again_later() {
     let clock = HandClock::new();
     let graph =
         Single::new(|ctx| Box::pin(async { ctx.effect(EffectRequest::read("call", "")).await }));
-    let world = Arc::new(Closed(AtomicBool::new(true)));
+    let world = Arc::new(UnreachableWorld(AtomicBool::new(true)));
     let engine = engine(graph, Arc::clone(&store), world, &clock);
     let (run, rested) = engine.run(&(), &RunStart::default()).await.unwrap();
     assert_eq!(rested, RestReason::Trouble("nobody answers".to_owned()));
@@ -253,9 +258,9 @@ async fn what_the_world_asks_people_about_waits_and_is_ordered_again_under_its_n
     use lula_protocol::{ApprovalId, EffectClass, EffectId};
     use std::sync::Mutex;
     #[derive(Default)]
-    struct Careful(Mutex<Vec<EffectId>>);
+    struct AskingWorld(Mutex<Vec<EffectId>>);
     #[async_trait]
-    impl EffectWorld for Careful {
+    impl EffectWorld for AskingWorld {
         async fn perform(&self, order: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
             let mut orders = self.0.lock().unwrap();
             orders.push(order.effect.clone());
@@ -285,7 +290,7 @@ async fn what_the_world_asks_people_about_waits_and_is_ordered_again_under_its_n
         let graph = Single::new(move |ctx| {
             Box::pin(async move { ctx.effect(EffectRequest::new(class, "write", "x")).await })
         });
-        let world = Arc::new(Careful::default());
+        let world = Arc::new(AskingWorld::default());
         let engine = engine(graph, Arc::clone(&store), world.clone(), &clock);
         let (run, mut rested) = engine.run(&(), &RunStart::default()).await.unwrap();
         for _ in 0..2 {

@@ -141,9 +141,9 @@ impl EffectWorld for Folder {
 }
 
 /// The machine's clock, so far ahead that every lease of an earlier life is over.
-struct Ahead(u64);
+struct ClockAhead(u64);
 
-impl WallClock for Ahead {
+impl WallClock for ClockAhead {
     fn now_ms(&self) -> u64 {
         SystemWallClock.now_ms() + self.0 * 60_000
     }
@@ -159,7 +159,7 @@ fn engine(store: Arc<dyn RunStore>, world: &Path, life: u64) -> GraphEngine<Deli
         ..EngineOptions::default()
     };
     let world = Arc::new(Folder(world.to_owned()));
-    GraphEngine::with_clock(Delivery, store, world, options, Arc::new(Ahead(life))).unwrap()
+    GraphEngine::with_clock(Delivery, store, world, options, Arc::new(ClockAhead(life))).unwrap()
 }
 
 /// What a victim is told through its environment.

@@ -323,16 +323,16 @@ fn any_class() -> impl Strategy<Value = EffectClass> {
 
 /// How a life ends: at a commit, or while an answer waits.
 #[derive(Debug, Clone, Copy)]
-enum Cut {
+enum LifeEnd {
     At(Death),
     Waiting(usize),
 }
 
-fn any_cut() -> impl Strategy<Value = Cut> {
+fn any_cut() -> impl Strategy<Value = LifeEnd> {
     prop_oneof![
-        (0_u32..6).prop_map(|number| Cut::At(Death::Before(number))),
-        (0_u32..6).prop_map(|number| Cut::At(Death::After(number))),
-        (0_usize..6).prop_map(Cut::Waiting),
+        (0_u32..6).prop_map(|number| LifeEnd::At(Death::Before(number))),
+        (0_u32..6).prop_map(|number| LifeEnd::At(Death::After(number))),
+        (0_usize..6).prop_map(LifeEnd::Waiting),
     ]
 }
 
@@ -342,12 +342,12 @@ async fn live(
     witness: &Arc<Witness>,
     clock: &Arc<HandClock>,
     plan: &[EffectClass],
-    (run, cut): (&RunId, Cut),
+    (run, cut): (&RunId, LifeEnd),
 ) {
     witness.book.lock().unwrap().told.clear();
     let (death, pause) = match cut {
-        Cut::At(death) => (death, None),
-        Cut::Waiting(number) => (Death::Never, Some(number)),
+        LifeEnd::At(death) => (death, None),
+        LifeEnd::Waiting(number) => (Death::Never, Some(number)),
     };
     let mortal = Mortal::new(Arc::clone(store), death);
     let world: Arc<dyn EffectWorld> = witness.clone();

@@ -66,7 +66,7 @@ fn gated(pushed: &'static str) -> Single {
     })
 }
 
-struct Asked {
+struct AskingRun {
     _directory: tempfile::TempDir,
     store: Arc<dyn RunStore>,
     clock: Arc<HandClock>,
@@ -75,7 +75,7 @@ struct Asked {
     interrupt: RunInterrupt,
 }
 
-async fn ask(graph: Single) -> Asked {
+async fn ask(graph: Single) -> AskingRun {
     let directory = tempfile::tempdir().unwrap();
     let store = sqlite(directory.path());
     let clock = HandClock::new();
@@ -88,7 +88,7 @@ async fn ask(graph: Single) -> Asked {
         store.run(&run).await.unwrap().unwrap().status,
         RunStatus::Suspended
     );
-    Asked {
+    AskingRun {
         _directory: directory,
         store,
         clock,
@@ -98,7 +98,7 @@ async fn ask(graph: Single) -> Asked {
     }
 }
 
-impl Asked {
+impl AskingRun {
     async fn vote(&self, by: &str, role: &str, seen: &str, decision: ApprovalDecision) {
         let RunInterrupt::Approval { approval, .. } = &self.interrupt else {
             panic!("{:?}", self.interrupt)

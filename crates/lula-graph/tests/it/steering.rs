@@ -40,13 +40,13 @@ fn turns() -> Single {
 }
 
 /// A person speaks while the first turn is under way.
-struct Whispering {
+struct SteeringWorld {
     store: Arc<dyn RunStore>,
     turns: AtomicU32,
 }
 
 #[async_trait]
-impl EffectWorld for Whispering {
+impl EffectWorld for SteeringWorld {
     async fn perform(&self, order: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
         if self.turns.fetch_add(1, Ordering::SeqCst) == 0 {
             self.store
@@ -70,7 +70,7 @@ async fn summary(engine: &GraphEngine<Single>, run: &RunId) -> String {
 async fn a_note_reaches_the_next_turn_of_a_run_under_way() {
     let directory = tempfile::tempdir().unwrap();
     let (store, clock) = (sqlite(directory.path()), HandClock::new());
-    let world = Arc::new(Whispering {
+    let world = Arc::new(SteeringWorld {
         store: sqlite(directory.path()),
         turns: AtomicU32::new(0),
     });
