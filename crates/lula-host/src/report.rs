@@ -274,7 +274,7 @@ pub fn waiting_for(interrupt: &RunInterrupt) -> String {
         RunInterrupt::Operator { question, .. } => format!("waits for an answer: {question}"),
         RunInterrupt::Timer { .. } => "waits for a time".to_owned(),
         RunInterrupt::UnknownEffect { name, detail, .. } => {
-            format!("nobody knows whether {name} was done ({detail})")
+            format!("it is not known whether {name} was done ({detail})")
         }
         RunInterrupt::NonDeterminism { .. } => {
             "this program does not do what the log says it did; use the lula that began the run"

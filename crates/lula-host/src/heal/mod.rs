@@ -143,8 +143,8 @@ impl Healer<'_> {
         })
     }
 
-    /// Runs the tests of the commit that is checked out, in a private copy; nothing where somebody
-    /// interrupted it.
+    /// Runs the tests of the commit that is checked out, in a private copy; nothing where the
+    /// operator interrupted it.
     async fn examine(
         &self,
         task: &RunTask,

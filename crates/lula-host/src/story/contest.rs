@@ -37,7 +37,7 @@ pub struct ContestView {
     pub candidates: Vec<CandidateView>,
     /// The candidate that was taken; none while it is open, or where none was good enough.
     pub chosen: Option<StepId>,
-    /// Why, or why nobody was.
+    /// Why it was taken, or why none was.
     pub because: Option<String>,
 }
 
