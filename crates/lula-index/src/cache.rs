@@ -43,14 +43,14 @@ pub enum IndexOrigin {
 }
 
 #[derive(Serialize)]
-struct Written<'a> {
+struct CacheDocument<'a> {
     names: Vec<&'a str>,
     tags: BTreeMap<IndexFileKey, FileTags<u32>>,
     files: &'a BTreeMap<String, IndexFileEntry>,
 }
 
 #[derive(Deserialize)]
-struct ReadBack {
+struct ParsedCacheDocument {
     names: Vec<String>,
     tags: Vec<(IndexFileKey, FileTags<u32>)>,
     files: Vec<(String, IndexFileEntry)>,
@@ -127,7 +127,7 @@ impl SymbolIndex {
             }
             tags.insert(key, known);
         }
-        let written = Written {
+        let written = CacheDocument {
             names,
             tags,
             files: &self.files,
@@ -159,7 +159,7 @@ impl SymbolIndex {
 
     /// Also bytes whose digest fits may come from a build with a mistake: every number is checked.
     fn from_body(body: &[u8]) -> Option<Self> {
-        let read: ReadBack = postcard::from_bytes(body).ok()?;
+        let read: ParsedCacheDocument = postcard::from_bytes(body).ok()?;
         let names = read.names.len();
         let sound = |tags: &FileTags<u32>| {
             let known = |number: u32| (number as usize) < names;

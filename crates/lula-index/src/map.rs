@@ -203,10 +203,10 @@ fn fit(
     best
 }
 
-type Shown<'a> = (BTreeMap<usize, BTreeSet<usize>>, BTreeSet<&'a str>);
+type MapSelection<'a> = (BTreeMap<usize, BTreeSet<usize>>, BTreeSet<&'a str>);
 
 /// The definitions to show of each file, with those they stand in, and the files shown by name.
-fn shown<'a>(ranking: &Ranking<'a>, items: &[Item<'a>]) -> Shown<'a> {
+fn shown<'a>(ranking: &Ranking<'a>, items: &[Item<'a>]) -> MapSelection<'a> {
     let mut symbols: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     let mut names = BTreeSet::new();
     for item in items {
