@@ -330,7 +330,7 @@ impl EffectLedger {
         Ok(claimed == 1)
     }
 
-    /// Admits that nobody knows whether it happened.
+    /// Admits that it is not known whether it happened.
     pub(super) fn give_up(&mut self, effect: &EffectId) -> Result<(), EffectLedgerError> {
         self.connection.execute(
             "UPDATE effects SET state = 'unknown' WHERE effect = ? AND state = 'intent'",
