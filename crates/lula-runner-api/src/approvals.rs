@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a denial says where people did not agree.
 pub const REJECTED: &str = "the act was rejected";
-/// What it says where nobody answered in time.
+/// What it says where no approver answered in time.
 pub const EXPIRED: &str = "nobody agreed in time";
 
 /// A question put to people.

@@ -51,7 +51,7 @@ pub enum ToolCallBatchItem {
 pub struct StartSession {
     /// The command: a call of `exec`.
     pub call: ToolCall,
-    /// Whether it goes on when nobody listens. Its effect is then that it was started.
+    /// Whether it goes on when no client listens. Its effect is then that it was started.
     #[serde(default)]
     pub background: bool,
     /// A terminal of this size.
