@@ -269,7 +269,7 @@ impl HelperLink {
             self.watch_disk()?;
         }
         match overdue {
-            OverdueLimit::Nobody => {}
+            OverdueLimit::NoCommand => {}
             OverdueLimit::Kill(ids) => {
                 for id in ids {
                     self.send_or_note(id, &ExecServerRequest::Kill);
