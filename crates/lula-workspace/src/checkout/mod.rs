@@ -122,13 +122,13 @@ pub(crate) fn io_failed(path: &Path) -> impl FnOnce(std::io::Error) -> CheckoutE
 
 /// The right to make the checkout of one name. A runner whose driver was killed may still be at it when
 /// the next runner begins: one of them makes it, and the other finds it made.
-struct Making {
+struct CheckoutCreationLock {
     /// Locked while it is open; the kernel gives that up for a process that was killed.
     _lock: std::fs::File,
     path: PathBuf,
 }
 
-impl Making {
+impl CheckoutCreationLock {
     fn begin(state: &Path, id: &WorkspaceId) -> CheckoutResult<Self> {
         let home = state.join("checkouts.making");
         std::fs::create_dir_all(&home).map_err(io_failed(&home))?;
@@ -183,7 +183,7 @@ impl Checkout {
             Err(CheckoutError::Gone(_)) => {}
             found => return found,
         }
-        let making = Making::begin(state, id)?;
+        let making = CheckoutCreationLock::begin(state, id)?;
         match Self::find(state, id, git) {
             Err(CheckoutError::Gone(_)) => {}
             found => {
@@ -218,7 +218,7 @@ impl Checkout {
             Err(CheckoutError::Gone(_)) => {}
             found => return found,
         }
-        let making = Making::begin(state, id)?;
+        let making = CheckoutCreationLock::begin(state, id)?;
         match Self::find(state, id, git) {
             Err(CheckoutError::Gone(_)) => {}
             found => {
