@@ -14,7 +14,7 @@ use crate::verdict::RunVerdict;
 use crate::work::{CodingState, EarlyEnd, RunStateEvent};
 
 labels! {
-    /// The nodes.
+    /// The nodes of the coding graph.
     pub enum RunNode {
         Ingest = "ingest",
         Router = "router",
@@ -300,7 +300,7 @@ fn report(work: &CodingState) -> RunEndReport {
     RunEndReport { exit, summary }
 }
 
-/// Leaves a node.
+/// How a node of the coding graph is left.
 pub(crate) type NodeDeparture = NodeExit<RunNodeExit, RunStateEvent>;
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use crate::work::{CodingState, EarlyEnd, RunStateEvent};
 /// The name the built-in repairer goes by.
 pub(crate) const REPAIRER: &str = "repairer";
 
-/// Who writes next.
+/// Which of the coders works on this attempt.
 #[derive(Debug, PartialEq)]
 enum Writer<'a> {
     Repairer,

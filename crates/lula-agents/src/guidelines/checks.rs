@@ -347,7 +347,7 @@ fn named_files(work: &CodingState, files: &[String]) -> Rated {
     }
 }
 
-/// What tests said.
+/// Rates by what the tests said of the change.
 fn tests(check: GuidelineCheck, work: &CodingState) -> Rated {
     let Some(evidence) = &work.evidence else {
         return unknown("no test was run");

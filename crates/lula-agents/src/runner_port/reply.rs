@@ -45,7 +45,7 @@ impl Reply {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolRefusal {
-    /// A rule.
+    /// A rule of the policy.
     ByRule,
     /// A person, or everybody's silence.
     ByPeople,

@@ -56,11 +56,8 @@ impl CandidateOutcome {
 pub enum CandidateStanding {
     /// An agent works on it.
     AtWork,
-    /// It came back.
-    Back {
-        /// With this.
-        returned: Box<AgentResult>,
-    },
+    /// Its agent is done.
+    Back { returned: Box<AgentResult> },
     /// It was stopped: another one was proven first.
     Dismissed,
 }
@@ -76,11 +73,10 @@ enum Worth {
     Proven,
 }
 
-/// One who tries.
+/// A candidate: an agent that tries the whole task on its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ContestCandidate {
-    /// Its name.
     pub id: StepId,
     /// The run in which it tries.
     pub run: RunId,
@@ -88,7 +84,7 @@ pub struct ContestCandidate {
     pub model: String,
     /// How freely that answers, in hundredths.
     pub temperature_percent: u32,
-    /// Why this one.
+    /// Why this model was chosen for it.
     pub because: String,
     /// What it may spend.
     pub limits: BudgetAmounts,
@@ -152,11 +148,10 @@ impl ContestCandidate {
 pub struct ContestDecision {
     /// Which one; `None` where no candidate can be taken.
     pub id: Option<StepId>,
-    /// Why.
     pub because: String,
 }
 
-/// What comes next.
+/// What the contest does next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ContestMove {
     /// Wait for one of these.
@@ -171,7 +166,6 @@ pub enum ContestMove {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CandidateContest {
-    /// Who tries.
     pub rivals: Vec<ContestCandidate>,
     /// Who was taken, as soon as that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -184,7 +178,7 @@ impl CandidateContest {
         StepId::new(&format!("candidate-{number}"))
     }
 
-    /// Those who work.
+    /// The runs of candidates that are still at work.
     pub fn at_work(&self) -> Vec<RunId> {
         let working = |rival: &&ContestCandidate| rival.standing == CandidateStanding::AtWork;
         let working = self.rivals.iter().filter(working);
@@ -204,7 +198,6 @@ impl CandidateContest {
         sum
     }
 
-    /// What comes next.
     pub fn next(&self) -> ContestMove {
         let working = self.at_work();
         if working.is_empty() {
