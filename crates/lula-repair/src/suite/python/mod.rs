@@ -31,7 +31,7 @@ pub(crate) struct PythonSuite {
     /// It, with its version and place.
     about: String,
     framework: &'static str,
-    /// The project's command.
+    /// The command as a developer of the project would type it.
     argv: Vec<String>,
     folder: String,
     files: Vec<String>,
