@@ -320,8 +320,8 @@ impl RunEffect {
     }
 
     /// What a log holds of it.
-    pub(crate) const fn logged(&self) -> log_form::Logged<'_> {
-        log_form::Logged(self)
+    pub(crate) const fn logged(&self) -> log_form::EffectLogForm<'_> {
+        log_form::EffectLogForm(self)
     }
 
     /// Reads what a log holds of an effect.

@@ -367,13 +367,13 @@ fn luck() -> impl Strategy<Value = Luck> {
 }
 
 /// A plan with everything that is checked of it.
-struct Watched {
+struct CheckedPlan {
     dag: PlanGraph,
     began_after: Vec<(StepId, BTreeSet<StepId>)>,
     runs: u64,
 }
 
-impl Watched {
+impl CheckedPlan {
     fn advance(&mut self, transition: &StepTransition) {
         let before = self.dag.measure();
         self.dag.advance(transition).unwrap();
@@ -510,7 +510,7 @@ proptest! {
         }
         let mode = if fast { StepFailurePolicy::Fast } else { StepFailurePolicy::Isolated };
         let dag = PlanGraph::new(steps, mode, &bounds()).unwrap();
-        let mut watched = Watched { dag, began_after: Vec::new(), runs: 0 };
+        let mut watched = CheckedPlan { dag, began_after: Vec::new(), runs: 0 };
         for luck in lucks {
             match luck {
                 Luck::On => { watched.on(); }

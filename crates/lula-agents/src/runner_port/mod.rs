@@ -36,7 +36,7 @@ pub enum RunnerPortError {
     /// It was tried and did not work, for certain.
     #[error("{0}")]
     Failed(String),
-    /// Nobody knows whether it was done.
+    /// It is not known whether it was done.
     #[error("{0}")]
     Lost(String),
     /// It was not tried, and cannot be now.

@@ -25,7 +25,7 @@ pub struct Reply {
     pub text: String,
     /// Whether the tool did not do what was asked.
     pub failed: bool,
-    /// Who did not let it, where somebody did not.
+    /// Whether a rule or people refused it; `None` where it was let happen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<ToolRefusal>,
 }
@@ -47,7 +47,7 @@ impl Reply {
 pub enum ToolRefusal {
     /// A rule of the policy.
     ByRule,
-    /// A person, or everybody's silence.
+    /// An approver said no, or none answered in time.
     ByPeople,
 }
 

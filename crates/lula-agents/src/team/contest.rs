@@ -64,7 +64,7 @@ pub enum CandidateStanding {
 
 /// What a candidate that came back is worth, the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Worth {
+enum CandidateWorth {
     /// Nothing that could be taken.
     Failed,
     /// A change that nothing speaks against, and nothing for.
@@ -100,12 +100,12 @@ impl ContestCandidate {
         }
     }
 
-    fn worth(&self) -> Worth {
+    fn worth(&self) -> CandidateWorth {
         let changed = |back: &&AgentResult| back.tree.is_some() && !back.files.is_empty();
         match self.returned().filter(changed).map(|back| back.exit) {
-            Some(RunExit::Verified) => Worth::Proven,
-            Some(RunExit::Inconclusive) => Worth::Unproven,
-            _ => Worth::Failed,
+            Some(RunExit::Verified) => CandidateWorth::Proven,
+            Some(RunExit::Inconclusive) => CandidateWorth::Unproven,
+            _ => CandidateWorth::Failed,
         }
     }
 
@@ -117,7 +117,8 @@ impl ContestCandidate {
     /// Whether no other candidate has to go on: tests show that it is right, and it is not likelier turned
     /// down than kept.
     fn settles_it(&self) -> bool {
-        self.worth() == Worth::Proven && self.confidence().is_none_or(|sure| sure >= LIKELY)
+        self.worth() == CandidateWorth::Proven
+            && self.confidence().is_none_or(|sure| sure >= LIKELY)
     }
 
     /// What became of it.
@@ -125,9 +126,11 @@ impl ContestCandidate {
         match (&self.standing, self.worth()) {
             (CandidateStanding::AtWork, _) => CandidateOutcome::Running,
             (CandidateStanding::Dismissed, _) => CandidateOutcome::Dismissed,
-            (CandidateStanding::Back { .. }, Worth::Proven) => CandidateOutcome::Proven,
-            (CandidateStanding::Back { .. }, Worth::Unproven) => CandidateOutcome::Unproven,
-            (CandidateStanding::Back { .. }, Worth::Failed) => CandidateOutcome::Failed,
+            (CandidateStanding::Back { .. }, CandidateWorth::Proven) => CandidateOutcome::Proven,
+            (CandidateStanding::Back { .. }, CandidateWorth::Unproven) => {
+                CandidateOutcome::Unproven
+            }
+            (CandidateStanding::Back { .. }, CandidateWorth::Failed) => CandidateOutcome::Failed,
         }
     }
 
@@ -158,7 +161,7 @@ pub enum ContestMove {
     Wait(Vec<RunId>),
     /// One is proven: these are stopped.
     Dismiss(Vec<RunId>),
-    /// Everybody is back or was stopped.
+    /// Every candidate is back or was stopped.
     Decide,
 }
 
@@ -216,7 +219,7 @@ impl CandidateContest {
         });
     }
 
-    /// Everybody else was stopped.
+    /// Every candidate that was still at work was stopped.
     pub fn dismissed(&mut self) {
         for run in self.at_work() {
             self.settle(&run, &|| CandidateStanding::Dismissed);
@@ -242,7 +245,7 @@ impl CandidateContest {
         let mut field: Vec<&ContestCandidate> = self
             .rivals
             .iter()
-            .filter(|rival| rival.worth() > Worth::Failed)
+            .filter(|rival| rival.worth() > CandidateWorth::Failed)
             .collect();
         // Stable: equals stay in the order they were asked.
         field.sort_by_key(|rival| Reverse(rank(rival)));
@@ -282,7 +285,7 @@ fn why(first: &ContestCandidate, second: Option<&ContestCandidate>) -> String {
     let lines = |rival: &ContestCandidate| rival.returned().map_or(0, |back| back.lines);
     let Some(second) = second else {
         return match first.worth() {
-            Worth::Proven => "the only one that tests show to be right".to_owned(),
+            CandidateWorth::Proven => "the only one that tests show to be right".to_owned(),
             _ => "the only one with a change that nothing speaks against".to_owned(),
         };
     };
@@ -290,7 +293,7 @@ fn why(first: &ContestCandidate, second: Option<&ContestCandidate>) -> String {
         return format!("tests show that it is right, and not so of {}", second.id);
     }
     let shown = match first.worth() {
-        Worth::Proven => "tests show that it is right",
+        CandidateWorth::Proven => "tests show that it is right",
         _ => "nothing speaks against it",
     };
     if first.confidence() != second.confidence() {
@@ -448,7 +451,7 @@ mod tests {
             let decided = contest.decide();
             let best = contest.rivals.iter().map(ContestCandidate::worth).max().unwrap();
             match decided.id {
-                None => prop_assert_eq!(best, Worth::Failed),
+                None => prop_assert_eq!(best, CandidateWorth::Failed),
                 Some(id) => {
                     let taken = contest.rivals.iter().find(|rival| rival.id == id).unwrap();
                     prop_assert_eq!(taken.worth(), best);
