@@ -38,12 +38,12 @@ pub(crate) struct PythonSuite {
     /// The files to run, where not all are meant.
     only: Vec<String>,
     test_limit: Duration,
-    seen: Mutex<Seen>,
+    seen: Mutex<PythonRunHistory>,
 }
 
 /// What runs have shown so far.
 #[derive(Default)]
-struct Seen {
+struct PythonRunHistory {
     preload: Vec<String>,
     /// Files of the project that its tests import.
     warm: Vec<String>,
