@@ -159,7 +159,7 @@ pub(super) struct AttackProbe {
     pub(super) namespace: Option<AttackExpectation>,
     /// What must be seen in the `landlock` tier.
     pub(super) landlock: Option<AttackExpectation>,
-    /// Not everybody may do this outside either; then the refusal there is the control.
+    /// Not every user may do this outside either; then the refusal there is the control.
     pub(super) privileged: bool,
     /// Runs in a sandbox of its own, because it does not survive.
     pub(super) destructive: bool,
