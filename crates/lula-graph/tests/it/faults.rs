@@ -14,9 +14,9 @@ use lula_store::sqlite::SqliteOptions;
 use lula_store::{Durability, EffectState, RunStatus, SqliteStore, StoreError, check_run};
 
 use crate::delivery::{
-    Death, Delivery, HandClock, Job, LEASE, Mortal, Yard, engine, engine_with, options, sqlite,
+    Death, Delivery, HandClock, Job, LEASE, MortalStore, Yard, engine, engine_with, options, sqlite,
 };
-use crate::single::{Obliging, Single};
+use crate::single::{ObligingWorld, Single};
 
 fn job() -> Job {
     Job {
@@ -118,8 +118,8 @@ async fn a_program_that_asks_otherwise_after_a_crash_is_stopped_not_followed() {
             Box::pin(async move { ctx.effect(EffectRequest::external("deploy", target)).await })
         })
     };
-    let mortal = Mortal::new(Arc::clone(&store), Death::Before(1));
-    let first = engine(graph(&mad), mortal, Arc::new(Obliging), &clock);
+    let mortal = MortalStore::new(Arc::clone(&store), Death::Before(1));
+    let first = engine(graph(&mad), mortal, Arc::new(ObligingWorld), &clock);
     let run = first.start(&(), &RunStart::default()).await.unwrap();
     first.resume(&run).await.unwrap_err();
     clock.forward(LEASE);
@@ -204,7 +204,7 @@ async fn an_owner_whose_lease_was_taken_stops_in_the_middle_of_an_effect() {
     let second = engine(
         graph(),
         sqlite(directory.path()),
-        Arc::new(Obliging),
+        Arc::new(ObligingWorld),
         &clock,
     );
     // The clock of the second jumps an hour; the first one's renewals are beaten to it.
@@ -334,7 +334,7 @@ async fn clocks_that_jump_cost_time_never_correctness() {
         } else {
             clock.back(hour);
         }
-        let mortal = Mortal::new(Arc::clone(&store), Death::After(2));
+        let mortal = MortalStore::new(Arc::clone(&store), Death::After(2));
         // A clock that went back does not get the run; a dead owner's lease seems fresh to it.
         let _ = engine(Delivery, mortal, yard.clone(), &clock)
             .resume(&run)
@@ -382,7 +382,12 @@ async fn a_full_disk_stops_a_run_which_goes_on_when_there_is_room() {
             })
         })
     };
-    let small = engine(heavy(), open(Some(180_000)), Arc::new(Obliging), &clock);
+    let small = engine(
+        heavy(),
+        open(Some(180_000)),
+        Arc::new(ObligingWorld),
+        &clock,
+    );
     let run = small.start(&(), &RunStart::default()).await.unwrap();
     let full = small.resume(&run).await.unwrap_err();
     assert!(
@@ -390,7 +395,7 @@ async fn a_full_disk_stops_a_run_which_goes_on_when_there_is_room() {
         "{full}"
     );
     clock.forward(LEASE);
-    let roomy = engine(heavy(), open(None), Arc::new(Obliging), &clock);
+    let roomy = engine(heavy(), open(None), Arc::new(ObligingWorld), &clock);
     let rested = roomy.resume(&run).await.unwrap().unwrap();
     let RestReason::Done(ended) = rested else {
         panic!("{rested:?}")
@@ -456,7 +461,7 @@ async fn a_rotten_blob_stops_a_run_instead_of_feeding_it_garbage() {
         weight: 9_000,
         ..job()
     };
-    let mortal = Mortal::new(Arc::clone(&store), Death::After(5));
+    let mortal = MortalStore::new(Arc::clone(&store), Death::After(5));
     let first = engine(Delivery, mortal, yard.clone(), &clock);
     let run = first.start(&heavy, &RunStart::default()).await.unwrap();
     first.resume(&run).await.unwrap_err();
@@ -483,7 +488,7 @@ async fn a_log_that_lost_its_end_is_not_gone_on_with() {
     let store = sqlite(directory.path());
     let clock = HandClock::new();
     let yard = Arc::new(Yard::default());
-    let mortal = Mortal::new(Arc::clone(&store), Death::After(6));
+    let mortal = MortalStore::new(Arc::clone(&store), Death::After(6));
     let first = engine(Delivery, mortal, yard.clone(), &clock);
     let run = first.start(&job(), &RunStart::default()).await.unwrap();
     first.resume(&run).await.unwrap_err();

@@ -26,7 +26,7 @@ use rand_core::{Rng, SeedableRng};
 use serde_json::json;
 
 use crate::backends::{fresh_name, open};
-use crate::delivery::{Death, Delivery, Job, Mortal};
+use crate::delivery::{Death, Delivery, Job, MortalStore};
 
 /// The world as a directory: one folder per run, changed under a lock, in single steps.
 struct Folder(PathBuf);
@@ -183,7 +183,7 @@ fn victim() {
         };
         let life = told("LULA_VICTIM_LIFE").parse().unwrap();
         let world = told("LULA_VICTIM_WORLD");
-        let engine = engine(Mortal::really(store, death), Path::new(&world), life);
+        let engine = engine(MortalStore::really(store, death), Path::new(&world), life);
         engine
             .work(lula_graph::CancellationToken::new())
             .await

@@ -18,9 +18,9 @@ use tokio::sync::Notify;
 
 use crate::crash::start;
 use crate::delivery::{
-    Death, HandClock, LEASE, Mortal, Slowly, engine, engine_with, options, sqlite,
+    AppendDelay, Death, HandClock, LEASE, MortalStore, engine, engine_with, options, sqlite,
 };
-use crate::single::{Obliging, Single};
+use crate::single::{ObligingWorld, Single};
 
 /// Longer than any test: only what comes next takes an answer along.
 const NEVER: Duration = Duration::from_hours(1);
@@ -68,7 +68,7 @@ async fn a_body_that_takes_its_time_does_not_keep_its_answer_to_itself() {
     let engine = engine(
         graph,
         Arc::clone(&store),
-        Arc::new(Obliging),
+        Arc::new(ObligingWorld),
         &HandClock::new(),
     );
     let (run, rested) = engine.run(&(), &start()).await.unwrap();
@@ -119,7 +119,7 @@ async fn an_answer_that_is_being_committed_is_waited_for_in_peace() {
     let directory = tempfile::tempdir().unwrap();
     let looks = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&looks);
-    let slowly: Slowly = Box::new(move || {
+    let slowly: AppendDelay = Box::new(move || {
         let looks = Arc::clone(&counted);
         let mut wait = Box::pin(tokio::time::sleep(Duration::from_millis(50)));
         Box::pin(std::future::poll_fn(move |cx| {
@@ -127,7 +127,7 @@ async fn an_answer_that_is_being_committed_is_waited_for_in_peace() {
             wait.as_mut().poll(cx)
         }))
     });
-    let mortal = Mortal::new(sqlite(directory.path()), Death::Never);
+    let mortal = MortalStore::new(sqlite(directory.path()), Death::Never);
     mortal.take_time(slowly);
     let graph = Single::new(|ctx| {
         Box::pin(async {
@@ -136,7 +136,12 @@ async fn an_answer_that_is_being_committed_is_waited_for_in_peace() {
             Ok("thought".to_owned())
         })
     });
-    let engine = engine(graph, mortal.clone(), Arc::new(Obliging), &HandClock::new());
+    let engine = engine(
+        graph,
+        mortal.clone(),
+        Arc::new(ObligingWorld),
+        &HandClock::new(),
+    );
     let (_, rested) = engine.run(&(), &start()).await.unwrap();
     assert!(matches!(rested, RestReason::Done(_)), "{rested:?}");
     assert_eq!(mortal.appends(), 3);
@@ -165,7 +170,7 @@ async fn the_answer_of_what_changes_something_outside_never_waits() {
     let engine = engine_with(
         graph,
         store,
-        Arc::new(Obliging),
+        Arc::new(ObligingWorld),
         &HandClock::new(),
         lingering(NEVER),
     );
@@ -195,7 +200,7 @@ async fn a_body_that_fails_loses_no_answer() {
         let engine = engine_with(
             graph,
             Arc::clone(&store),
-            Arc::new(Obliging),
+            Arc::new(ObligingWorld),
             &HandClock::new(),
             lingering(NEVER),
         );
@@ -349,7 +354,7 @@ async fn live(
         LifeEnd::At(death) => (death, None),
         LifeEnd::Waiting(number) => (Death::Never, Some(number)),
     };
-    let mortal = Mortal::new(Arc::clone(store), death);
+    let mortal = MortalStore::new(Arc::clone(store), death);
     let world: Arc<dyn EffectWorld> = witness.clone();
     let paused = Arc::new(Notify::new());
     let graph = chain(plan, pause, &paused);

@@ -16,7 +16,7 @@ use lula_store::{ApprovalState, RunStatus, RunStore};
 use crate::delivery::{
     Delivery, HandClock, Job, LEASE, Yard, engine, engine_with, options, sqlite,
 };
-use crate::single::{Obliging, Single};
+use crate::single::{ObligingWorld, Single};
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -79,7 +79,7 @@ async fn ask(graph: Single) -> AskingRun {
     let directory = tempfile::tempdir().unwrap();
     let store = sqlite(directory.path());
     let clock = HandClock::new();
-    let engine = engine(graph, Arc::clone(&store), Arc::new(Obliging), &clock);
+    let engine = engine(graph, Arc::clone(&store), Arc::new(ObligingWorld), &clock);
     let (run, rested) = engine.run(&(), &RunStart::default()).await.unwrap();
     let RestReason::Waiting(pending) = rested else {
         panic!("{rested:?}")
