@@ -166,7 +166,11 @@ fn a_run_in_the_background_is_taken_up_before_it_is_told_so() {
     let note = "leave the signature alone";
     world.run(&["steer", &run, note]).exits(0).says("next turn");
     let followed = world.run(&["logs", "-f", &run]).exits(0);
-    assert!(!followed.stderr.contains("nobody"), "{}", followed.stderr);
+    assert!(
+        !followed.stderr.contains("no process"),
+        "{}",
+        followed.stderr
+    );
     let shown = world.run(&["show", &run, "--json"]).exits(0).json();
     assert_eq!(shown["state"]["notes"], json!([note]));
 }

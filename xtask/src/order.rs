@@ -42,7 +42,7 @@ pub(crate) fn run(repository: &Repository, interrupt: &Interrupt) -> Result<Exit
     let program = repository.root().join("target/dist/lula");
     let functions = Functions::of(&program)?;
     let place = tempfile::tempdir()?;
-    let mut seen = Seen::default();
+    let mut seen = FirstCalls::default();
     // The first run makes what later ones find.
     for round in 1..=3 {
         let mut run = Run::start(&program, place.path(), &functions)?;
@@ -105,9 +105,9 @@ const PROCESSES: usize = 3;
 
 /// The functions that each process ran, in the order in which it first did.
 #[derive(Default)]
-struct Seen([Vec<String>; PROCESSES]);
+struct FirstCalls([Vec<String>; PROCESSES]);
 
-impl Seen {
+impl FirstCalls {
     fn note(&mut self, process: usize, name: &str) {
         let list = &mut self.0[process];
         if !list.iter().any(|one| one == name) {
@@ -227,8 +227,8 @@ impl Run {
         })
     }
 
-    fn follow(&mut self, functions: &Functions) -> Result<Seen> {
-        let mut seen = Seen::default();
+    fn follow(&mut self, functions: &Functions) -> Result<FirstCalls> {
+        let mut seen = FirstCalls::default();
         loop {
             let status = match waitpid(None, Some(WaitPidFlag::__WALL)) {
                 Ok(status) => status,
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn what_a_process_runs_lies_together() {
         let list = |text: &str| text.split(' ').map(str::to_owned).collect();
-        let seen = Seen([
+        let seen = FirstCalls([
             list("main args shared wait"),
             list("args mount shared clone"),
             list("shared lock wait clone"),

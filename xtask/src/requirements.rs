@@ -24,13 +24,13 @@ pub(crate) enum Probe {
     Programs(&'static [&'static str]),
     /// Some `python3` on the PATH has this module.
     PythonModule(&'static str),
-    /// `cargo <name>` runs.
+    /// The subcommand of cargo is installed.
     CargoCommand(&'static str),
     /// What the manifest of this folder names is installed in it.
     NodeFolder(&'static str),
 }
 
-/// What brings it.
+/// What installs the tool.
 pub(crate) enum Source {
     Packages(Packages),
     Cargo {

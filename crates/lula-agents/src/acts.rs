@@ -27,11 +27,11 @@ pub struct Act {
 /// What kind of work an act is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
-    /// A model thinks.
+    /// A model is asked and thinks.
     Think,
-    /// Something is run.
+    /// Tests or a command are run.
     Test,
-    /// Something is changed.
+    /// Files or repositories are changed.
     Write,
     /// Something is looked at.
     Look,

@@ -16,9 +16,7 @@ use crate::work::ResearchAnswer;
 pub struct AgentResult {
     /// The run that the agent was.
     pub run: RunId,
-    /// How that ended.
     pub exit: RunExit,
-    /// In one sentence.
     pub summary: String,
     /// Who did it: a model, or `repairer`.
     pub by: String,
@@ -38,7 +36,6 @@ pub struct AgentResult {
     /// How sure it is of the change, where that was weighed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<ChangeConfidence>,
-    /// What it spent.
     pub spent: BudgetAmounts,
 }
 
@@ -47,15 +44,12 @@ pub struct AgentResult {
 #[serde(untagged)]
 pub enum AgentPoolEvent {
     /// One wants the plan changed, and waits for the answer.
-    Wish {
-        /// How.
-        wish: PlanChangeRequest,
-    },
-    /// One is done.
+    Wish { wish: PlanChangeRequest },
+    /// An agent is done, and this is its result.
     Back(Box<AgentResult>),
 }
 
-/// Agents at work.
+/// The agents of a run, as the run that leads them works with them.
 #[async_trait]
 pub trait AgentPoolPort: Send + Sync + 'static {
     /// Begins the run of an agent, or finds it: from here on it is worked on.
@@ -79,7 +73,7 @@ pub trait AgentPoolPort: Send + Sync + 'static {
     /// Says what an agent wants of the run that leads its plan. Returns with the answer.
     async fn propose(&self, wish: &PlanChangeRequest) -> Result<Reply, RunnerPortError>;
 
-    /// Answers an agent.
+    /// Answers an agent's wish, so that its `propose` returns.
     async fn answer(&self, wish: &EffectId, said: &Reply) -> Result<(), RunnerPortError>;
 }
 

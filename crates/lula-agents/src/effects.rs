@@ -58,30 +58,21 @@ pub enum RunEffect {
     },
     /// Look the project over for a coder.
     Survey {
-        /// Where.
         workspace: WorkspaceId,
-        /// For what.
         wanted: SurveyQuery,
     },
     /// Read a whole file.
     Fetch {
-        /// Where.
         workspace: WorkspaceId,
-        /// Which.
         path: String,
     },
-    /// Call a tool.
+    /// Call a tool in the sandbox.
     Act {
-        /// Where.
         workspace: WorkspaceId,
-        /// What.
         action: ToolAction,
     },
     /// Return to the beginning.
-    Reset {
-        /// Where.
-        workspace: WorkspaceId,
-    },
+    Reset { workspace: WorkspaceId },
     /// Run the tests in a fork.
     RunTests {
         /// The workspace that is forked.
@@ -109,11 +100,8 @@ pub enum RunEffect {
         /// For at most so long.
         search_ms: u64,
     },
-    /// Take the change.
-    TakeChange {
-        /// Of this workspace.
-        workspace: WorkspaceId,
-    },
+    /// Take the change as a diff against the beginning.
+    TakeChange { workspace: WorkspaceId },
     /// Find the tests nearest to the change.
     SelectTests {
         /// The workspace that holds the change.
@@ -135,25 +123,21 @@ pub enum RunEffect {
         /// Tests to run before the others.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         first: Vec<String>,
-        /// Acceptance commands.
+        /// Commands that must succeed, as a shell reads them.
         accept: Vec<String>,
         /// For at most so long.
         tests_ms: u64,
     },
-    /// Ask a model.
+    /// Ask a model, and pay for it.
     Ask {
         /// The model, by its full name.
         model: String,
-        /// This.
         request: Box<ModelRequest>,
         /// It may cost no more than this.
         at_most: BudgetAmounts,
     },
     /// Open a workspace over what the agents of a run did so far.
-    OpenOnBranch {
-        /// Which, and how.
-        order: OpenWorkspaceOnBranch,
-    },
+    OpenOnBranch { order: OpenWorkspaceOnBranch },
     /// Begin the run of an agent.
     Begin {
         /// The run that is to begin.
@@ -164,37 +148,25 @@ pub enum RunEffect {
         limits: BudgetAmounts,
     },
     /// Wait for one of these agents.
-    Await {
-        /// Their runs.
-        agents: Vec<RunId>,
-    },
+    Await { agents: Vec<RunId> },
     /// End these agents, which are not needed any more.
-    Dismiss {
-        /// Their runs.
-        agents: Vec<RunId>,
-    },
+    Dismiss { agents: Vec<RunId> },
     /// Say what an agent wants changed in the plan it is part of.
     Propose {
         /// What it works on.
         step: StepId,
-        /// In its words.
+        /// The wish as the model wrote it.
         arguments: Value,
     },
     /// Tell agents what was decided of their wishes.
     Answer {
-        /// Each.
+        /// The reply to each wish, by the effect that asked.
         answers: Vec<(EffectId, Reply)>,
     },
     /// Make a commit of what an agent changed.
-    Commit {
-        /// What.
-        order: CommitAgentChange,
-    },
+    Commit { order: CommitAgentChange },
     /// Merge such a commit into the integration branch.
-    Merge {
-        /// Which.
-        order: Box<MergeAgentChange>,
-    },
+    Merge { order: Box<MergeAgentChange> },
     /// Fill a workspace from the integration branch, to be judged as a whole.
     Fill {
         /// From where, and which.
@@ -211,7 +183,7 @@ pub enum RunEffect {
     InRepository {
         /// Which: a number in the list of the run's repositories.
         repo: usize,
-        /// What.
+        /// The effect in that repository.
         effect: Box<RunEffect>,
     },
 }
@@ -222,7 +194,6 @@ pub enum RunEffect {
 pub struct RepositoryChangeDelivery {
     /// Which: a number in the list of the run's repositories.
     pub repo: usize,
-    /// What, and how.
     pub delivery: ChangeDelivery,
 }
 
@@ -261,7 +232,7 @@ macro_rules! workspace_in {
 }
 
 impl RunEffect {
-    /// Its row.
+    /// The row of the effect in the table of acts.
     pub fn act(&self) -> &'static Act {
         match self {
             Self::Open { .. } => &OPEN,
@@ -349,8 +320,8 @@ impl RunEffect {
     }
 
     /// What a log holds of it.
-    pub(crate) const fn logged(&self) -> log_form::Logged<'_> {
-        log_form::Logged(self)
+    pub(crate) const fn logged(&self) -> log_form::EffectLogForm<'_> {
+        log_form::EffectLogForm(self)
     }
 
     /// Reads what a log holds of an effect.
@@ -389,7 +360,7 @@ pub enum ResultDisplay {
     Picked,
     /// As evidence about a change.
     Evidence,
-    /// As a change.
+    /// As the size of a change.
     Change,
     /// As the place where a change is now.
     Delivery,
@@ -400,7 +371,7 @@ pub enum ResultDisplay {
 macro_rules! acts {
     ($($act:ident = $row:expr;)*) => {
         $(static $act: Act = $row;)*
-        /// Every act.
+        /// Every act, in the order of the table.
         pub static ACTS: &[&Act] = &[$(&$act),*];
     };
 }

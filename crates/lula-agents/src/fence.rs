@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DriverFenceProbe {
-    /// What was tried.
+    /// What the driver tried.
     pub what: String,
     /// Whether it was refused.
     pub refused: bool,

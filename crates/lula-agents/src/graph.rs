@@ -14,7 +14,7 @@ use crate::verdict::RunVerdict;
 use crate::work::{CodingState, EarlyEnd, RunStateEvent};
 
 labels! {
-    /// The nodes.
+    /// The nodes of the coding graph.
     pub enum RunNode {
         Ingest = "ingest",
         Router = "router",
@@ -42,7 +42,7 @@ labels! {
         Edits = "edits",
         NoOp = "no_op",
         Malformed = "malformed",
-        Nobody = "nobody",
+        NoCoder = "nobody",
         Pointless = "pointless",
         Pass = "pass",
         Fail = "fail",
@@ -120,7 +120,7 @@ impl Graph for CodingGraph {
                 RunNodeExit::Edits,
                 RunNodeExit::NoOp,
                 RunNodeExit::Malformed,
-                RunNodeExit::Nobody,
+                RunNodeExit::NoCoder,
                 RunNodeExit::Answered,
             ],
             RunNode::Verifier => &[
@@ -178,7 +178,7 @@ impl Graph for CodingGraph {
             .on(RunNode::Coder, RunNodeExit::Edits, RunNode::Executor)
             .on(RunNode::Coder, RunNodeExit::NoOp, RunNode::Verifier)
             .on(RunNode::Coder, RunNodeExit::Malformed, RunNode::PolicyGate)
-            .on(RunNode::Coder, RunNodeExit::Nobody, RunNode::Reporter)
+            .on(RunNode::Coder, RunNodeExit::NoCoder, RunNode::Reporter)
             .on(RunNode::Coder, RunNodeExit::Answered, RunNode::Reporter)
             .on(RunNode::Executor, RunNodeExit::Done, RunNode::Verifier)
             .on(RunNode::Verifier, RunNodeExit::Pass, RunNode::Reporter)
@@ -305,7 +305,7 @@ fn report(work: &CodingState) -> RunEndReport {
     RunEndReport { exit, summary }
 }
 
-/// Leaves a node.
+/// How a node of the coding graph is left.
 pub(crate) type NodeDeparture = NodeExit<RunNodeExit, RunStateEvent>;
 
 #[cfg(test)]

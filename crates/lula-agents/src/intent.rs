@@ -15,7 +15,6 @@ pub enum TaskIntent {
 }
 
 impl TaskIntent {
-    /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Repair => "repair",

@@ -32,7 +32,6 @@ pub enum ModelRole {
 }
 
 impl ModelRole {
-    /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Planner => "planner",
@@ -46,13 +45,11 @@ impl ModelRole {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelTrackRecord {
-    /// As what.
     pub role: String,
     /// At which kind of task.
     pub class: String,
     /// The model, as `PROVIDER/MODEL`.
     pub model: String,
-    /// How.
     pub row: ModelStatsRow,
 }
 
@@ -60,13 +57,11 @@ pub struct ModelTrackRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelShareOfRun {
-    /// As what.
     pub role: ModelRole,
     /// At which kind of task.
     pub class: TaskIntent,
     /// The model, as `PROVIDER/MODEL`.
     pub model: String,
-    /// Why this one.
     pub because: String,
     /// Who was passed over, and why.
     pub passed_over: Vec<(String, String)>,

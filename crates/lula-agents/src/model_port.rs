@@ -50,7 +50,7 @@ impl ModelPort for NoModels {
     }
 }
 
-/// Models of providers.
+/// Models that providers serve over HTTP.
 pub struct ProviderModels {
     client: ModelClient,
     endpoints: BTreeMap<String, ModelEndpoint>,

@@ -18,7 +18,7 @@ pub enum AttemptFailureClass {
     Acceptance,
     /// Existing tests were changed so that they pass.
     TestTampering,
-    /// Nothing was changed.
+    /// The attempt ended and nothing was changed.
     NoChange,
     /// The answers of a model cannot be used.
     Malformed,
@@ -38,17 +38,16 @@ pub enum AttemptFailureClass {
     Budget,
 }
 
-/// One failed attempt.
+/// A failed attempt, and what shows that it failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AttemptFailure {
-    /// In which way.
     pub class: AttemptFailureClass,
     /// What shows it, for the coder that tries next.
     pub evidence: String,
     /// The same for failures that are the same.
     pub fingerprint: String,
-    /// Who tried.
+    /// Who tried: the name of a model, or `repairer`.
     pub by: String,
     /// Everything else that was seen: what failing tests said, with which command, over which files.
     /// For the next coder, too long for a sentence.
@@ -99,14 +98,13 @@ pub enum RetryTarget {
 /// What follows a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AttemptRecovery {
-    /// Another try.
+    /// Another attempt is made.
     Retry {
-        /// From where.
         target: RetryTarget,
         /// Whether another model should try.
         another_model: bool,
     },
-    /// The end.
+    /// The run ends, for this reason.
     Halt(String),
 }
 

@@ -15,7 +15,6 @@ pub enum TaskLane {
 }
 
 impl TaskLane {
-    /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Interactive => "interactive",

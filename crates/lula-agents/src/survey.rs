@@ -45,7 +45,7 @@ pub struct SurveyQuery {
     pub tokens: u64,
 }
 
-/// What was found.
+/// What looking a project over found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectSurvey {
@@ -53,7 +53,7 @@ pub struct ProjectSurvey {
     pub files: Vec<String>,
     /// Whether there are more.
     pub more: bool,
-    /// The map.
+    /// The map of definitions, as text for a model.
     pub map: String,
     /// The files on it, the one that matters most first.
     pub ranked: Vec<String>,

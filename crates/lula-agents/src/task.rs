@@ -54,7 +54,6 @@ pub struct RunTask {
     /// The lane, where the person chose one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lane: Option<TaskLane>,
-    /// Who writes it.
     pub coder: CoderChoice,
     /// Models that may be asked, the preferred one first.
     pub models: Vec<ModelChoice>,
@@ -219,7 +218,6 @@ impl RunTask {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TaskRepository {
-    /// Its absolute path.
     pub path: String,
     /// What it is held to; for the first that is the task's own folder, commands and guidelines.
     pub terms: Option<RepositoryTerms>,
@@ -302,7 +300,7 @@ pub enum DeliverMode {
     Worktree,
     /// The diff is reported, the repository stays as it is.
     Patch,
-    /// Nothing.
+    /// The change stays in the record of the run.
     None,
 }
 
@@ -314,7 +312,7 @@ pub enum CoderChoice {
     Auto,
     /// Only the built-in repairer.
     Repairer,
-    /// Only models.
+    /// Only models, without a search.
     Model,
 }
 
@@ -342,7 +340,7 @@ pub struct ModelChoice {
 pub struct ModelRates {
     /// Millionths of a dollar for a million tokens read.
     pub input: u64,
-    /// For tokens written.
+    /// The same for tokens written.
     pub output: u64,
     /// For tokens read from the prompt cache.
     pub cache_read: u64,

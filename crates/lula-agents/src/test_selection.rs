@@ -27,7 +27,6 @@ const NAMES: usize = 40;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TouchedFile {
-    /// Its path.
     pub path: String,
     /// The lines as they are now, from first to last.
     pub lines: Vec<(u32, u32)>,
@@ -41,11 +40,10 @@ pub struct TouchedFile {
 pub struct TestSelectionChange {
     /// The repository, by which what is known of it is found again.
     pub repository: String,
-    /// What is touched.
     pub touched: Vec<TouchedFile>,
     /// Tests that have to pass and did not: they are nearest, whatever they use.
     pub required: Vec<String>,
-    /// Tests that passed.
+    /// Tests that passed before the change.
     pub passing: Vec<String>,
 }
 

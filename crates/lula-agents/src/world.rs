@@ -40,7 +40,7 @@ pub struct RunWorld {
 }
 
 impl RunWorld {
-    /// With these.
+    /// A world without agents, without a fence and without an index.
     pub fn new(
         runner: Arc<dyn RunnerPort>,
         models: Arc<dyn ModelPort>,
@@ -56,14 +56,14 @@ impl RunWorld {
         }
     }
 
-    /// With other agents.
+    /// Gives the run agents to lead.
     #[must_use]
     pub fn with_agents(mut self, agents: Arc<dyn AgentPoolPort>) -> Self {
         self.agents = agents;
         self
     }
 
-    /// Behind this fence.
+    /// Puts the driver behind a fence, which the run tries out.
     #[must_use]
     pub fn fenced(mut self, fence: DriverFence) -> Self {
         self.fence = fence;
@@ -131,7 +131,7 @@ impl RunWorld {
         }
     }
 
-    /// Asks a model.
+    /// Asks a model, and tells what the answer cost.
     async fn ask(
         &self,
         model: &str,

@@ -3,13 +3,13 @@
 use lula_protocol::{ApprovalId, Digest, EffectId, Principal, RunId};
 use serde::{Deserialize, Serialize};
 
-/// One act.
+/// One act of an agent or a person, as the log records it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuditEntry {
     /// When it was recorded, in Unix milliseconds.
     pub time_ms: u64,
-    /// Who wanted it.
+    /// On whose behalf it was done.
     pub principal: Principal,
     /// On behalf of which run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -26,7 +26,6 @@ pub struct AuditEntry {
     pub call: Digest,
     /// Why it was allowed to happen, or was not.
     pub decision: AuditDecision,
-    /// How it ended.
     pub outcome: AuditEnding,
     /// Digest of the posture receipt, where a command ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,7 +39,6 @@ pub struct AuditEntry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuditDecision {
-    /// What was decided.
     pub verdict: AuditVerdict,
     /// The rule that decided, where one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -56,13 +54,13 @@ pub struct AuditDecision {
 pub enum AuditVerdict {
     /// A person ran it directly: no approver had to be asked.
     Direct,
-    /// Rules allow it.
+    /// The rules allow it without asking.
     Allowed,
     /// People agreed to it.
     Approved,
     /// The operator who started the work agreed to it beforehand, as a rule lets them.
     Beforehand,
-    /// People are asked.
+    /// Approvers are asked before it happens.
     Asked,
     /// People said no, or too few said yes in time.
     Rejected,
@@ -74,7 +72,6 @@ pub enum AuditVerdict {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "how", rename_all = "snake_case", deny_unknown_fields)]
 pub enum AuditEnding {
-    /// It was done.
     Done {
         /// Exit status, where a command ran.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,10 +79,10 @@ pub enum AuditEnding {
     },
     /// It was tried and did not work.
     Failed {
-        /// Stable code.
+        /// Stable code; `lula explain CODE` tells more.
         code: String,
     },
-    /// Nothing was done.
+    /// It was not tried, and nothing was changed.
     NotDone,
 }
 

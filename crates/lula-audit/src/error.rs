@@ -11,18 +11,11 @@ use lula_protocol::canonical::CanonicalError;
 pub enum AuditError {
     /// A file cannot be read or written.
     #[error("the audit log cannot use {}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// The key file cannot be used: others can read it, or it is not a file of our own.
     #[error("the key file {} cannot be used: {source}", path.display())]
     Key {
-        /// The file.
         path: PathBuf,
-        /// Why.
         source: PrivateFileError,
     },
     /// A key that is none.
@@ -30,10 +23,7 @@ pub enum AuditError {
     NotAKey(String),
     /// The end of the log is not an entry, so nothing can follow it.
     #[error("the last line of {} is not an entry: `lula audit verify` shows what happened to it", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-    },
+    Damaged { path: PathBuf },
     /// An entry has no canonical bytes.
     #[error("an audit entry cannot be encoded: {0}")]
     Canonical(#[from] CanonicalError),

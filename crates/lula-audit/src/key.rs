@@ -76,7 +76,6 @@ impl AuditSealKey {
         Ok(key)
     }
 
-    /// The public half.
     pub fn public(&self) -> AuditPublicKey {
         AuditPublicKey(hex(self.0.verifying_key().as_bytes()))
     }

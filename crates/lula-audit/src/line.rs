@@ -12,14 +12,12 @@ use crate::entry::AuditEntry;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum AuditLineBody {
-    /// An act.
     Act {
-        /// Which.
         entry: Box<AuditEntry>,
     },
     /// A signature over everything before.
     Seal {
-        /// The public key.
+        /// Ed25519 public key, in hexadecimal digits.
         key: String,
         /// Ed25519, in hexadecimal digits.
         signature: String,
@@ -28,9 +26,9 @@ pub enum AuditLineBody {
     Recovered {
         /// When, in Unix milliseconds.
         time_ms: u64,
-        /// How many bytes.
+        /// Length of what was put aside.
         bytes: u64,
-        /// Their digest.
+        /// Digest of what was put aside.
         digest: Digest,
         /// The file they lie in.
         kept_in: String,
@@ -43,7 +41,6 @@ pub enum AuditLineBody {
 pub struct AuditHead {
     /// Number of the last line.
     pub seq: u64,
-    /// Its hash.
     pub hash: Digest,
 }
 

@@ -47,7 +47,6 @@ impl AuditFilter {
 pub struct NumberedAuditEntry {
     /// Its number in the log.
     pub seq: u64,
-    /// What it says.
     #[serde(flatten)]
     pub entry: AuditEntry,
 }

@@ -46,7 +46,7 @@ pub enum AuditFault {
 }
 
 impl AuditFault {
-    /// For people.
+    /// The fault as a sentence for the operator.
     pub const fn spoken(self) -> &'static str {
         match self {
             Self::NotAnEntry => "the line is not an entry",
@@ -70,7 +70,6 @@ impl AuditFault {
 /// One place in a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AuditProblem {
-    /// What is wrong.
     pub trouble: AuditFault,
     /// The file of the log that holds the place.
     pub file: String,
@@ -83,15 +82,13 @@ pub struct AuditProblem {
 /// What checking a log showed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct AuditCheckReport {
-    /// Acts in it.
     pub entries: u64,
-    /// Signatures in it.
     pub seals: u64,
-    /// Its last line.
+    /// The last line; none in an empty log.
     pub head: Option<AuditHead>,
     /// The last line up to which everything is as it was signed.
     pub sealed_through: Option<u64>,
-    /// Acts behind it.
+    /// Acts after the last seal, which no signature covers.
     pub unsealed: u64,
     /// Torn ends that were put aside and recorded.
     pub recovered: u64,

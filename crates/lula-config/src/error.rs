@@ -18,13 +18,12 @@ pub enum ConfigError {
         name: String,
         /// Where it stands, unless it was asked for by name.
         origin: Option<ConfigOrigin>,
-        /// The nearest key.
+        /// The key with the most similar name, where one is near enough.
         nearest: Option<&'static str>,
     },
     /// A value that the key does not take.
     #[error("`{}` cannot be {given}", spec.name)]
     BadValue {
-        /// The key.
         spec: &'static ConfigKeySpec,
         /// The value as written.
         given: String,
@@ -34,25 +33,17 @@ pub enum ConfigError {
     /// A file that is not TOML.
     #[error("this file is not TOML: {message}")]
     BadToml {
-        /// Where.
         origin: ConfigOrigin,
         /// What the parser says.
         message: String,
     },
     /// A file that cannot be used.
     #[error("cannot use {}: {reason}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
+    Unreadable { path: PathBuf, reason: String },
     /// A repository's file may not hold this.
     #[error("`{}` cannot be set by a repository", spec.name)]
     RepositoryOverreach {
-        /// The key.
         spec: &'static ConfigKeySpec,
-        /// Why not.
         reason: String,
     },
 }
@@ -68,7 +59,6 @@ impl ConfigError {
         }
     }
 
-    /// Its stable code.
     pub const fn code(&self) -> Code {
         match self {
             Self::UnknownKey { .. } => Code::UnknownKey,

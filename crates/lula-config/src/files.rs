@@ -10,7 +10,7 @@ use crate::toml_layer;
 
 /// Name of a repository's file, at its top.
 pub const REPOSITORY_FILE: &str = ".lula.toml";
-/// The machine's file.
+/// Where the machine's configuration lies, for every user of it.
 pub const SYSTEM_FILE: &str = "/etc/lula/config.toml";
 
 /// No configuration is longer than this.
@@ -19,7 +19,6 @@ const MAX_BYTES: u64 = 256 * 1024;
 /// Where each file layer lives.
 #[derive(Debug, Clone)]
 pub struct ConfigFileLocations {
-    /// The machine's file.
     pub system: PathBuf,
     /// The user's file; none where no home is known.
     pub user: Option<PathBuf>,

@@ -49,7 +49,6 @@ impl ConfigKeySpec {
         self.name.replace(['.', '_'], "-")
     }
 
-    /// The built-in value.
     pub fn default_value(&self) -> ConfigValue {
         // A test parses every default, so the fallback is never reached.
         self.kind

@@ -11,16 +11,11 @@ use toml_edit::Item;
 pub enum ConfigValueKind {
     /// A size such as `512MiB`.
     Size {
-        /// Smallest size taken.
+        /// Smallest size that is taken, in bytes.
         min: u64,
     },
     /// A duration such as `90s`, `10m` or `500ms`.
-    Duration {
-        /// Shortest duration taken.
-        min: Duration,
-        /// Longest duration taken.
-        max: Duration,
-    },
+    Duration { min: Duration, max: Duration },
     /// One of a few words, ordered from loosest to strictest where that matters.
     Choice(&'static [&'static str]),
     /// A path; empty for the default place.
@@ -45,7 +40,6 @@ pub enum ConfigValueKind {
 pub enum ConfigValue {
     /// For [`ConfigValueKind::Size`], in bytes.
     Size(u64),
-    /// For [`ConfigValueKind::Duration`].
     Duration(Duration),
     /// For [`ConfigValueKind::Choice`], [`ConfigValueKind::Path`], [`ConfigValueKind::Text`] and [`ConfigValueKind::Url`].
     Text(String),

@@ -11,13 +11,13 @@ use crate::kind::ConfigValue;
 pub enum ConfigLayer {
     /// The default in the table of keys.
     BuiltIn,
-    /// The machine's file.
+    /// The file of the machine, for every user.
     System,
-    /// The user's file.
+    /// The file in the user's configuration directory.
     User,
     /// The repository's file: restricted.
     Repository,
-    /// A `LULA_*` variable.
+    /// A variable of the environment, `LULA_` and the key.
     Environment,
     /// A flag on the command line.
     Flag,
@@ -50,7 +50,6 @@ pub enum ConfigOrigin {
     Default,
     /// A line of a file.
     File {
-        /// The file.
         path: PathBuf,
         /// Line, counted from 1.
         line: usize,
@@ -75,12 +74,9 @@ impl fmt::Display for ConfigOrigin {
 /// One value for one key in one layer.
 #[derive(Debug, Clone)]
 pub struct ConfigSetting {
-    /// The key.
     pub spec: &'static ConfigKeySpec,
-    /// Its value.
     pub value: ConfigValue,
     /// The layer it stands in.
     pub layer: ConfigLayer,
-    /// Where exactly.
     pub origin: ConfigOrigin,
 }

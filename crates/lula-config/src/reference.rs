@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::keys::{self, RepositoryKeyRule};
 
-/// `docs/configuration.md`.
+/// The text of `docs/configuration.md`.
 pub fn page() -> String {
     let mut page = String::from(INTRODUCTION);
     for spec in keys::all() {

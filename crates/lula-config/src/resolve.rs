@@ -15,7 +15,6 @@ pub struct Config {
 /// One key: every layer's say, and what came of it.
 #[derive(Debug)]
 pub struct ConfigEntry {
-    /// The key.
     pub spec: &'static ConfigKeySpec,
     /// From the weakest layer to the strongest.
     pub history: Vec<ConsideredSetting>,
@@ -24,7 +23,6 @@ pub struct ConfigEntry {
 /// One layer's say about one key.
 #[derive(Debug, Clone)]
 pub struct ConsideredSetting {
-    /// What it says.
     pub setting: ConfigSetting,
     /// What came of it.
     pub verdict: SettingVerdict,

@@ -15,11 +15,9 @@ use crate::toml_layer;
 /// What was done to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigFileChange {
-    /// The file.
     pub path: PathBuf,
     /// Its text before; empty where it did not exist.
     pub before: String,
-    /// Its text now.
     pub after: String,
 }
 

@@ -13,7 +13,7 @@ use crate::lines::TextLines;
 pub struct LineAnchor {
     /// The line's number, from 1.
     pub line: usize,
-    /// Four hexadecimal digits.
+    /// Hash of the line's text, as four hexadecimal digits.
     pub hash: String,
 }
 

@@ -22,7 +22,7 @@ pub enum AppliedEdit {
     Changed(MatchRung),
     /// It made a file or wrote one anew.
     Written,
-    /// It changes nothing.
+    /// The file already was as the edit wants it.
     Nothing,
 }
 
@@ -38,7 +38,6 @@ pub enum EditError {
     /// The lines are nowhere.
     #[error("these lines are not in {path}; SEARCH must repeat the file exactly. {hint}")]
     NotFound {
-        /// The file.
         path: String,
         /// The nearest lines, or what else to look at.
         hint: String,
@@ -46,15 +45,13 @@ pub enum EditError {
     /// The lines are in several places.
     #[error("these lines are in {path} {} times, at lines {}: repeat more lines around them", .lines.len(), numbers(.lines))]
     Several {
-        /// The file.
         path: String,
-        /// Where, from 1.
+        /// The lines where each place begins, from 1.
         lines: Vec<usize>,
     },
     /// An anchor's hash is not the line's.
     #[error("{anchor} is not a line of {path} as it is now. {hint}")]
     Stale {
-        /// The file.
         path: String,
         /// The anchor as it was written.
         anchor: String,
@@ -64,7 +61,6 @@ pub enum EditError {
     /// Two edits of one answer change the same lines.
     #[error("two blocks change line {line} of {path}: write one block")]
     Overlap {
-        /// The file.
         path: String,
         /// The line, from 1.
         line: usize,
@@ -74,15 +70,13 @@ pub enum EditError {
         "the lines are in {path} at line {line}, indented otherwise, and the new lines cannot be indented likewise: repeat the file's indentation"
     )]
     Indentation {
-        /// The file.
         path: String,
-        /// Where, from 1.
+        /// The line where the place begins, from 1.
         line: usize,
     },
     /// There is no function of this number.
     #[error("{path} has no function {number}: it has {count}")]
     NoFunction {
-        /// The file.
         path: String,
         /// The number asked for.
         number: usize,

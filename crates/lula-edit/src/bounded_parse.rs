@@ -46,7 +46,6 @@ pub struct BracketCount {
 }
 
 impl BracketCount {
-    /// Counts them.
     pub fn of(text: &[u8]) -> Self {
         let (mut open, mut deepest) = (0_usize, 0);
         for byte in text {

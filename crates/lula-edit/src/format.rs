@@ -60,13 +60,12 @@ impl EditFormat {
     }
 }
 
-/// One change.
+/// One change to a file, as a model asks for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum FileEdit {
     /// These lines become those.
     Replace {
-        /// The file.
         path: String,
         /// Lines as they are; empty makes a new file.
         search: String,
@@ -75,7 +74,6 @@ pub enum FileEdit {
     },
     /// The lines from one anchor to another become these.
     Lines {
-        /// The file.
         path: String,
         /// The first line replaced.
         first: LineAnchor,
@@ -85,19 +83,12 @@ pub enum FileEdit {
         text: String,
     },
     /// The whole file becomes this.
-    File {
-        /// The file.
-        path: String,
-        /// Its new text.
-        text: String,
-    },
+    File { path: String, text: String },
     /// One function becomes this.
     Function {
-        /// The file.
         path: String,
         /// Its number in the list of [`crate::functions::list`], from 1.
         number: usize,
-        /// Its new text.
         text: String,
     },
 }

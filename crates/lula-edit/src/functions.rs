@@ -7,7 +7,6 @@ use crate::syntax;
 /// One function or method.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FunctionSpan {
-    /// Its name.
     pub name: String,
     /// Its first line, from 1, decorators included.
     pub first: usize,

@@ -17,7 +17,7 @@ const LEAST_CODE: usize = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MatchRung {
-    /// Every character.
+    /// Every character is the same.
     Exact,
     /// All but blanks at line ends.
     TrailingSpace,
@@ -79,7 +79,6 @@ impl IndentationShift {
 pub(crate) enum NoUniqueMatch {
     /// Several places; the lines they start at, from 0.
     Several(Vec<usize>, MatchRung),
-    /// None.
     Nowhere,
 }
 

@@ -7,12 +7,11 @@ use crate::syntax;
 /// Most symbols told of one file.
 const MOST: usize = 2000;
 
-/// One definition.
+/// A definition in a source file, with the lines it takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefinitionSpan {
     /// `function`, `class`, `method`, …
     pub kind: &'static str,
-    /// Its name.
     pub name: String,
     /// First line, from 1.
     pub first: usize,

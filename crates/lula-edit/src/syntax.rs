@@ -13,9 +13,8 @@ pub enum SyntaxVerdict {
     Fine,
     /// The edit broke the syntax: the line from 1, and its text.
     Broken {
-        /// Where, from 1.
+        /// The first line that does not parse, from 1.
         line: usize,
-        /// The line.
         text: String,
     },
     /// No grammar for this kind of file.

@@ -15,7 +15,7 @@ use crate::steps;
 pub enum LinkPolicy {
     /// As long as they stay inside.
     Inside,
-    /// Never: `ELOOP`.
+    /// No link is followed: opening one fails with `ELOOP`.
     Refused,
 }
 

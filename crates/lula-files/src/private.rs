@@ -18,7 +18,7 @@ pub enum PrivateFileError {
         "it is not private (mode {mode:o}): run `chmod 600` on it, or remove it to make a new key"
     )]
     NotPrivate {
-        /// Its permissions.
+        /// Permission bits of the file, as `chmod` takes them.
         mode: u32,
     },
     /// Another user wrote it.

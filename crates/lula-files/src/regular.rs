@@ -29,7 +29,7 @@ pub enum RegularFileError {
     /// It is longer than its reader takes; a part of it would mean something else.
     #[error("it is larger than {} KiB", .limit / 1024)]
     TooLarge {
-        /// Most bytes taken.
+        /// Most bytes that its reader takes.
         limit: u64,
     },
     /// It is not UTF-8.

@@ -7,12 +7,11 @@ use lula_protocol::interrupt::ApprovalRule;
 use lula_protocol::{InterruptAnswer, Principal};
 use serde::{Deserialize, Serialize};
 
-/// One person's vote.
+/// The vote of one approver.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalBallot {
     /// The role in which the person voted.
     pub role: String,
-    /// What they said.
     pub decision: ApprovalDecision,
 }
 

@@ -60,7 +60,6 @@ pub enum BundleError {
     Line {
         /// The line of the bundle that is not readable.
         line: u64,
-        /// Why.
         why: String,
     },
     /// Something in it was changed, or is missing.
@@ -88,7 +87,7 @@ pub struct VerifiedBundle {
     pub summary: Option<String>,
 }
 
-/// What was written.
+/// What an export wrote to the bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExportedBundle {
     /// Digest of the last event.

@@ -8,7 +8,6 @@ pub trait WallClock: Send + Sync + 'static {
     fn now_ms(&self) -> u64;
 }
 
-/// The machine's clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemWallClock;
 

@@ -28,12 +28,12 @@ pub struct ApprovalAsk {
     pub reason: String,
 }
 
-/// What people said.
+/// The answer of the approvers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApprovalAnswer {
     /// Enough agreed. Good for one effect with the same digest.
     Approved(ApprovalId),
-    /// They did not.
+    /// An approver said no, or too few said yes in time: the reason.
     Rejected(String),
 }
 
@@ -42,7 +42,6 @@ pub enum ApprovalAnswer {
 pub struct PersonChoice {
     /// One of the options.
     pub choice: String,
-    /// Who.
     pub by: Principal,
     /// What else they said.
     pub note: String,

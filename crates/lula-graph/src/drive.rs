@@ -22,7 +22,6 @@ use crate::stop::{EffectError, VisitStop};
 /// Why an engine put a run down.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RestReason {
-    /// It is over.
     Done(RunEnd),
     /// It waits for this.
     Waiting(PendingWait),

@@ -322,8 +322,8 @@ impl NodeContext<'_> {
                 }
                 Err(EffectTrouble::Lost(_)) => {
                     match self.reconcile(&order.effect, &order.request).await? {
-                        Reconciled::Answer(value) => return Ok(value),
-                        Reconciled::Again(again) => order = again,
+                        ReconciliationResult::Answer(value) => return Ok(value),
+                        ReconciliationResult::Again(again) => order = again,
                     }
                 }
             }
@@ -334,8 +334,8 @@ impl NodeContext<'_> {
     async fn recover(&mut self, entry: JournalEffect, value: Value) -> Result<Value, VisitStop> {
         self.enter()?;
         match self.reconcile(&entry.effect, &value).await? {
-            Reconciled::Answer(value) => Ok(value),
-            Reconciled::Again(order) => self.dispatch(order).await,
+            ReconciliationResult::Answer(value) => Ok(value),
+            ReconciliationResult::Again(order) => self.dispatch(order).await,
         }
     }
 
@@ -343,7 +343,7 @@ impl NodeContext<'_> {
         &mut self,
         effect: &EffectId,
         value: &Value,
-    ) -> Result<Reconciled, VisitStop> {
+    ) -> Result<ReconciliationResult, VisitStop> {
         self.desk.settle_up().await?;
         let Some(entry) = self.desk.progress.effect(effect).cloned() else {
             return Err(VisitStop::Halt(format!("{effect} is not in the journal")));
@@ -361,7 +361,7 @@ impl NodeContext<'_> {
             Some(unknown_effect::MARK_DONE) => {
                 let said = EffectOutput::free(json!({"operator": unknown_effect::MARK_DONE}));
                 let value = self.settle(&order, ResultSource::Operator, said).await?;
-                return Ok(Reconciled::Answer(value));
+                return Ok(ReconciliationResult::Answer(value));
             }
             Some(unknown_effect::RETRY) => return self.again(order, &entry).await,
             Some(_) => {
@@ -383,13 +383,13 @@ impl NodeContext<'_> {
                 let message = "the call was lost and there is no budget to ask again".to_owned();
                 self.fail(&order, message, entry.reserve)
                     .await
-                    .map(Reconciled::Answer)
+                    .map(ReconciliationResult::Answer)
             }
             EffectRecovery::Fail => {
                 let message = "the call was lost twice".to_owned();
                 self.fail(&order, message, entry.reserve)
                     .await
-                    .map(Reconciled::Answer)
+                    .map(ReconciliationResult::Answer)
             }
             EffectRecovery::RestoreAndRedo => {
                 self.desk
@@ -402,7 +402,7 @@ impl NodeContext<'_> {
             EffectRecovery::Probe => match self.desk.world.probe(&order).await {
                 CrashEvidence::Done(performed) => {
                     let value = self.settle(&order, ResultSource::Found, performed).await?;
-                    Ok(Reconciled::Answer(value))
+                    Ok(ReconciliationResult::Answer(value))
                 }
                 CrashEvidence::NotDone if entry.attempt < MAX_ATTEMPTS => {
                     self.again(order, &entry).await
@@ -443,12 +443,11 @@ impl NodeContext<'_> {
         self.desk.suspend(ordinal, interrupt).await
     }
 
-    /// Announces another try.
     async fn again(
         &mut self,
         order: EffectOrder,
         entry: &JournalEffect,
-    ) -> Result<Reconciled, VisitStop> {
+    ) -> Result<ReconciliationResult, VisitStop> {
         let attempt = entry.attempt + 1;
         self.desk.note(EventBody::EffectRetried {
             effect: entry.effect.clone(),
@@ -456,7 +455,10 @@ impl NodeContext<'_> {
             reserve: entry.reserve.clone(),
         })?;
         self.desk.commit(LeaseAfterAppend::Keep, None).await?;
-        Ok(Reconciled::Again(EffectOrder { attempt, ..order }))
+        Ok(ReconciliationResult::Again(EffectOrder {
+            attempt,
+            ..order
+        }))
     }
 
     async fn settle(
@@ -498,7 +500,7 @@ impl NodeContext<'_> {
     }
 }
 
-enum Reconciled {
+enum ReconciliationResult {
     Answer(Value),
     Again(EffectOrder),
 }

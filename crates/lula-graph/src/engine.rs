@@ -360,7 +360,7 @@ impl<G: Graph> EngineInner<G> {
             Instant::now() + self.patience(),
             newborn.is_none(),
         ));
-        let registered = Registered::new(self, &lease.run, &live);
+        let registered = LiveRunGuard::new(self, &lease.run, &live);
         let work = drive::drive(self, lease.clone(), newborn, Arc::clone(&live));
         let rested = tokio::select! {
             biased;
@@ -451,12 +451,12 @@ impl<G: Graph> EngineInner<G> {
 }
 
 /// A run in the list of live ones, for as long as this value lives.
-struct Registered<'a, G: Graph> {
+struct LiveRunGuard<'a, G: Graph> {
     inner: &'a EngineInner<G>,
     run: RunId,
 }
 
-impl<'a, G: Graph> Registered<'a, G> {
+impl<'a, G: Graph> LiveRunGuard<'a, G> {
     fn new(inner: &'a EngineInner<G>, run: &RunId, live: &Arc<DrivenRun>) -> Self {
         let mut list = inner.live.lock().unwrap_or_else(PoisonError::into_inner);
         list.insert(run.clone(), Arc::clone(live));
@@ -468,7 +468,7 @@ impl<'a, G: Graph> Registered<'a, G> {
     }
 }
 
-impl<G: Graph> Drop for Registered<'_, G> {
+impl<G: Graph> Drop for LiveRunGuard<'_, G> {
     fn drop(&mut self) {
         let mut list = self
             .inner

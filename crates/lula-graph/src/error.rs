@@ -15,7 +15,6 @@ pub enum EngineError {
     Table {
         /// The name of the graph with the incomplete table.
         graph: &'static str,
-        /// What is wrong.
         source: TransitionTableError,
     },
     /// The store failed or another worker owns the run.
@@ -26,7 +25,6 @@ pub enum EngineError {
     History {
         /// The run whose log it is.
         run: RunId,
-        /// Where.
         source: InvalidRunHistory,
     },
     /// A value in the log is not what the graph expects.
@@ -34,9 +32,8 @@ pub enum EngineError {
     Payload {
         /// The run whose log holds the value.
         run: RunId,
-        /// The position.
+        /// Sequence number of the event that holds the value.
         seq: u64,
-        /// Why.
         source: PayloadError,
     },
     /// The run keeps to a version of its graph that this program does not have.
@@ -49,7 +46,7 @@ pub enum EngineError {
         run: RunId,
         /// The graph it was begun with.
         graph: String,
-        /// The version.
+        /// The version it keeps to.
         version: u32,
     },
     /// The run cannot be forked there.
@@ -57,7 +54,7 @@ pub enum EngineError {
     Fork {
         /// The run that was to be forked.
         run: RunId,
-        /// The position.
+        /// Sequence number of the event after which it was to be forked.
         at: u64,
         /// Why, and where it can.
         why: String,

@@ -12,7 +12,7 @@ use crate::table::TransitionTable;
 /// A closed set of names: the nodes of a graph, or the ways out of them. [`labels!`](crate::labels)
 /// writes one.
 pub trait GraphLabel: Copy + Eq + Ord + std::fmt::Debug + Send + Sync + 'static {
-    /// All of them.
+    /// Every label of the set.
     const ALL: &'static [Self];
 
     /// The name in the log. Part of the format: never renamed.
@@ -39,7 +39,6 @@ macro_rules! labels {
     ($(#[$meta:meta])* $vis:vis enum $name:ident { $($(#[$doc:meta])* $label:ident = $text:literal),* $(,)? }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        #[allow(missing_docs)]
         $vis enum $name { $($(#[$doc])* $label),* }
 
         impl $crate::GraphLabel for $name {
@@ -82,9 +81,8 @@ pub type NodeVisitFuture<G> =
 /// What is said when a run ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunEndReport {
-    /// With which result.
     pub exit: RunExit,
-    /// In one sentence.
+    /// The result in one sentence, for people.
     pub summary: String,
 }
 
@@ -114,7 +112,6 @@ impl Default for LoopGuard {
 /// started again, and what it already did is answered from the journal.
 #[async_trait]
 pub trait Graph: Send + Sync + 'static {
-    /// The nodes.
     type Node: GraphLabel;
     /// The ways out of nodes.
     type Outcome: GraphLabel;
@@ -141,7 +138,7 @@ pub trait Graph: Send + Sync + 'static {
     /// The state a run starts with.
     fn begin(&self, input: Self::Input) -> Self::State;
 
-    /// Changes the state.
+    /// Changes the state by one event.
     fn apply(&self, state: &mut Self::State, event: &Self::Event);
 
     /// The body of a node. Long computation belongs on a thread of its own: a body that keeps its

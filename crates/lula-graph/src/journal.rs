@@ -25,7 +25,7 @@ pub enum JournalEntry {
     Heard(Vec<OperatorNote>),
     /// The world was looked at.
     Read {
-        /// What was done.
+        /// Name of the look, as the log has it.
         name: String,
         /// Digest of the request.
         request: Digest,
@@ -40,14 +40,12 @@ pub enum JournalEntry {
         name: String,
         /// Digest of the request.
         request: Digest,
-        /// Why.
+        /// The limit in the way, how much was asked and how much was left.
         over: (BudgetDimension, u64, u64),
     },
-    /// The run waited.
     Wait {
-        /// For what.
         interrupt: RunInterrupt,
-        /// How it ended.
+        /// How the wait ended; none while it lasts.
         answer: Option<InterruptAnswer>,
     },
 }
@@ -55,26 +53,22 @@ pub enum JournalEntry {
 /// Something a person said to the agent that works on a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperatorNote {
-    /// Who.
     pub by: Principal,
-    /// What.
     pub text: String,
 }
 
 /// An effect in the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalEffect {
-    /// Its identity.
     pub effect: EffectId,
     /// Sequence number of the event that announced it.
     pub intent_seq: u64,
     /// What may be done again.
     pub class: EffectClass,
-    /// What is done.
     pub name: String,
     /// Digest of the request.
     pub request: Digest,
-    /// The workspace before.
+    /// The workspace before, for a [`EffectClass::Tree`] effect.
     pub pre_tree: Option<Digest>,
     /// The most it may cost.
     pub reserve: BudgetAmounts,
@@ -95,7 +89,6 @@ pub struct PendingWait {
     pub seq: u64,
     /// Position in the visit's journal.
     pub ordinal: u32,
-    /// For what.
     pub interrupt: RunInterrupt,
 }
 
@@ -106,7 +99,7 @@ pub struct RequestedApproval {
     pub digest: Digest,
     /// Who has to agree.
     pub rule: ApprovalRule,
-    /// Who said what.
+    /// The votes so far, by approver.
     pub votes: BTreeMap<Principal, ApprovalBallot>,
     /// What it came to.
     pub answer: Option<InterruptAnswer>,
@@ -117,10 +110,8 @@ pub struct RequestedApproval {
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunEnd {
-    /// In which way.
     pub ending: RunEnding,
-    /// With which result.
     pub exit: RunExit,
-    /// In one sentence.
+    /// The result in one sentence, for people.
     pub summary: String,
 }

@@ -10,7 +10,6 @@ use lula_protocol::{BudgetAmounts, BudgetDimension};
 use lula_store::LedgerRow;
 use serde::{Deserialize, Serialize};
 
-/// One dimension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 struct Line {
     limit: Option<u64>,
@@ -172,7 +171,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[derive(Debug, Clone)]
-    enum Move {
+    enum LedgerMove {
         Reserve(u8, u64),
         Settle(u8, u64),
         Lose(u8),
@@ -180,13 +179,13 @@ mod tests {
         Raise(u64),
     }
 
-    fn any_move() -> impl Strategy<Value = Move> {
+    fn any_move() -> impl Strategy<Value = LedgerMove> {
         prop_oneof![
-            (0_u8..4, 0_u64..60).prop_map(|(holder, amount)| Move::Reserve(holder, amount)),
-            (0_u8..4, 0_u64..90).prop_map(|(holder, amount)| Move::Settle(holder, amount)),
-            (0_u8..4).prop_map(Move::Lose),
-            (0_u8..4).prop_map(Move::Release),
-            (0_u64..300).prop_map(Move::Raise),
+            (0_u8..4, 0_u64..60).prop_map(|(holder, amount)| LedgerMove::Reserve(holder, amount)),
+            (0_u8..4, 0_u64..90).prop_map(|(holder, amount)| LedgerMove::Settle(holder, amount)),
+            (0_u8..4).prop_map(LedgerMove::Lose),
+            (0_u8..4).prop_map(LedgerMove::Release),
+            (0_u64..300).prop_map(LedgerMove::Raise),
         ]
     }
 
@@ -205,23 +204,23 @@ mod tests {
             let mut cost = 0;
             for step in moves {
                 match step {
-                    Move::Reserve(holder, amount) => {
+                    LedgerMove::Reserve(holder, amount) => {
                         let before = ledger.clone();
                         if ledger.reserve(&holder.to_string(), &of(amount)).is_err() {
                             prop_assert_eq!(&ledger, &before);
                         }
                     }
-                    Move::Settle(holder, amount) => {
+                    LedgerMove::Settle(holder, amount) => {
                         ledger.settle(&holder.to_string(), &of(amount));
                         cost += amount;
                     }
-                    Move::Lose(holder) => {
+                    LedgerMove::Lose(holder) => {
                         let held = ledger.held.get(&holder.to_string()).cloned();
                         cost += held.and_then(|held| held.get(DIM)).unwrap_or(0);
                         ledger.lose(&holder.to_string());
                     }
-                    Move::Release(holder) => ledger.release(&holder.to_string()),
-                    Move::Raise(to) => ledger.raise(DIM, to),
+                    LedgerMove::Release(holder) => ledger.release(&holder.to_string()),
+                    LedgerMove::Raise(to) => ledger.raise(DIM, to),
                 }
                 let row = ledger.rows(std::iter::once(DIM))[0];
                 prop_assert!(row.holds(), "{row:?}");

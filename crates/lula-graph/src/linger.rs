@@ -24,7 +24,7 @@ use crate::stop::VisitStop;
 type Body<'a, T> = Pin<Box<dyn Future<Output = Result<T, VisitStop>> + Send + 'a>>;
 
 /// Why the body is looked up from.
-enum Look<T> {
+enum BodyWakeup<T> {
     Left(Result<T, VisitStop>),
     Overdue,
     Panicked(Box<dyn std::any::Any + Send>),
@@ -38,9 +38,9 @@ pub(crate) async fn attend<T>(
     let mut alarm = None;
     loop {
         match poll_fn(|cx| look(cx, &mut body, &mut alarm, scribe)).await {
-            Look::Left(left) => return left,
-            Look::Overdue => scribe.flush().await?,
-            Look::Panicked(panic) => {
+            BodyWakeup::Left(left) => return left,
+            BodyWakeup::Overdue => scribe.flush().await?,
+            BodyWakeup::Panicked(panic) => {
                 // The body is at fault, not what it was told. A store that fails now has the same
                 // outcome as a crash.
                 let _ = scribe.flush().await;
@@ -55,11 +55,11 @@ fn look<T>(
     body: &mut Body<'_, T>,
     alarm: &mut Option<(Instant, Pin<Box<Sleep>>)>,
     scribe: &RunLogWriter,
-) -> Poll<Look<T>> {
+) -> Poll<BodyWakeup<T>> {
     match catch_unwind(AssertUnwindSafe(|| body.as_mut().poll(cx))) {
         Ok(Poll::Pending) => {}
-        Ok(Poll::Ready(left)) => return Poll::Ready(Look::Left(left)),
-        Err(panic) => return Poll::Ready(Look::Panicked(panic)),
+        Ok(Poll::Ready(left)) => return Poll::Ready(BodyWakeup::Left(left)),
+        Err(panic) => return Poll::Ready(BodyWakeup::Panicked(panic)),
     }
     let Some(due) = scribe.sheet().due else {
         *alarm = None;
@@ -69,5 +69,5 @@ fn look<T>(
         Some((at, set)) if *at == due => set,
         _ => &mut alarm.insert((due, Box::pin(sleep_until(due.into())))).1,
     };
-    set.as_mut().poll(cx).map(|()| Look::Overdue)
+    set.as_mut().poll(cx).map(|()| BodyWakeup::Overdue)
 }

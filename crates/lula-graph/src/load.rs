@@ -41,12 +41,10 @@ impl<S: Serialize> RunState<S> {
 pub enum NextRunStep<N> {
     /// Goes into a node.
     Enter {
-        /// Which.
         node: N,
         /// How often it was left before.
         visit: u32,
     },
-    /// Waits.
     Await(PendingWait),
     /// Stops, because a signal asked for it.
     Cancel,
@@ -54,7 +52,7 @@ pub enum NextRunStep<N> {
     Halt(String),
     /// Comes to its end.
     Finish,
-    /// It is over.
+    /// Nothing: the run has ended.
     Done(RunEnd),
 }
 

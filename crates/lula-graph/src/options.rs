@@ -44,7 +44,7 @@ pub struct EngineOptions {
     /// Hears which node of which run is visited now, before the log can tell: for a display of the
     /// moment, not for anything that is to last.
     pub on_visit: Option<VisitObserver>,
-    /// Vouches for logs.
+    /// Signs the log of each run; without a key logs are not sealed.
     pub seal: Option<SigningKey>,
     /// After how many events a log is sealed before its end.
     pub seal_every: u64,
@@ -85,7 +85,6 @@ impl std::fmt::Debug for EngineOptions {
 /// How a run is started.
 #[derive(Debug, Clone)]
 pub struct RunStart {
-    /// Whose it is.
     pub tenant: String,
     /// What it may spend.
     pub limits: BudgetAmounts,

@@ -24,16 +24,14 @@ use crate::ledger::BudgetLedger;
 pub struct InvalidRunHistory {
     /// Position in the log.
     pub seq: u64,
-    /// Its kind.
+    /// The kind of the event that does not fit.
     pub kind: &'static str,
-    /// What is wrong.
     pub why: String,
 }
 
 /// What the engine knows of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunProgress {
-    /// The run.
     pub run: RunId,
     /// The version of the graph it keeps to.
     pub graph_version: u32,
@@ -61,7 +59,6 @@ pub struct RunProgress {
     pub refused: BTreeSet<u32>,
     /// Every approval that the run asked for.
     pub approvals: BTreeMap<ApprovalId, RequestedApproval>,
-    /// The budget.
     pub ledger: BudgetLedger,
     /// How often each kind of visit was seen.
     pub repeats: BTreeMap<Digest, u32>,
@@ -74,7 +71,7 @@ pub struct RunProgress {
     pub unheard: Vec<OperatorNote>,
     /// Who asked the run to stop, and why.
     pub cancel: Option<(Principal, String)>,
-    /// How it ended.
+    /// How the run ended; none while it goes on.
     pub ended: Option<RunEnd>,
 }
 

@@ -30,9 +30,7 @@ use crate::world::EffectWorld;
 pub struct ReplayReport {
     /// The run that was replayed.
     pub run: RunId,
-    /// Events looked at.
     pub events: u64,
-    /// Visits run again.
     pub visits: u64,
     /// Digest of the state it came to.
     pub state: lula_protocol::Digest,
@@ -50,14 +48,12 @@ pub struct ReplayReport {
 pub struct ReplayDifference {
     /// Position in the log.
     pub seq: u64,
-    /// What is different.
     pub what: String,
 }
 
 /// A look or an edit that came out otherwise when it was done again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReplayDrift {
-    /// What was done.
     pub name: String,
     /// Position in its visit's journal.
     pub ordinal: u32,

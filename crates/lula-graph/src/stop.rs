@@ -48,12 +48,7 @@ pub enum VisitStop {
 pub enum EffectError {
     /// It was tried and did not work.
     #[error("{name} failed: {message}")]
-    Failed {
-        /// What was done.
-        name: String,
-        /// What happened.
-        message: String,
-    },
+    Failed { name: String, message: String },
     /// A budget does not allow it; it was not tried.
     #[error("{name} may need {asked} of {dimension}, {free} are left; raise the limit and resume")]
     OverBudget {
@@ -74,10 +69,5 @@ pub enum EffectError {
     },
     /// The answer is not of the expected shape.
     #[error("{name} answered something unexpected: {message}")]
-    Shape {
-        /// What was done.
-        name: String,
-        /// What was wrong.
-        message: String,
-    },
+    Shape { name: String, message: String },
 }

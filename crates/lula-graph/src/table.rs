@@ -40,7 +40,6 @@ pub enum TransitionTableError {
     Missing {
         /// The node that has the way out.
         node: &'static str,
-        /// The way out.
         outcome: &'static str,
     },
     /// A row is for something that cannot happen.
@@ -48,7 +47,6 @@ pub enum TransitionTableError {
     Impossible {
         /// The node that the row is for.
         node: &'static str,
-        /// The way out.
         outcome: &'static str,
     },
     /// Two rows for one thing.
@@ -56,7 +54,6 @@ pub enum TransitionTableError {
     Doubled {
         /// The node that both rows are for.
         node: &'static str,
-        /// The way out.
         outcome: &'static str,
     },
     /// A node that no way leads to.
@@ -76,7 +73,6 @@ pub enum TransitionTableError {
     SameName(&'static str),
 }
 
-/// What follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TransitionResult<N> {
     Node(N),

@@ -16,7 +16,7 @@ use crate::traced;
 use crate::world::{EffectOrder, EffectOutput, EffectRequest, EffectTrouble};
 
 /// An effect that is to be started with others.
-struct Fresh {
+struct NewEffect {
     ordinal: u32,
     request: Digest,
     order: EffectOrder,
@@ -79,7 +79,7 @@ impl NodeContext<'_> {
             };
             fresh.push((
                 effect,
-                Fresh {
+                NewEffect {
                     ordinal,
                     request,
                     order,
@@ -109,7 +109,7 @@ impl NodeContext<'_> {
             .await
     }
 
-    async fn perform_together(&mut self, fresh: Vec<Fresh>) -> Result<(), VisitStop> {
+    async fn perform_together(&mut self, fresh: Vec<NewEffect>) -> Result<(), VisitStop> {
         let world = self.desk.world.clone();
         let cancel = self.desk.scribe.live.cancel.clone();
         let orders: Vec<EffectOrder> = fresh.iter().map(|one| one.order.clone()).collect();
@@ -147,7 +147,7 @@ impl NodeContext<'_> {
 
     async fn journal_answer(
         &mut self,
-        one: Fresh,
+        one: NewEffect,
         took_ms: u64,
         done: Result<EffectOutput, EffectTrouble>,
     ) -> Result<(), VisitStop> {

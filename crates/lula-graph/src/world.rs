@@ -32,12 +32,12 @@ impl EffectRequest {
         Self::new(EffectClass::Read, name, request)
     }
 
-    /// Asks a model.
+    /// An effect of asking a model.
     pub fn model<T: Serialize + ?Sized>(name: &str, request: &T) -> Self {
         Self::new(EffectClass::Model, name, request)
     }
 
-    /// Changes a workspace.
+    /// An effect of changing a workspace.
     pub fn tree<T: Serialize + ?Sized>(name: &str, request: &T) -> Self {
         Self::new(EffectClass::Tree, name, request)
     }
@@ -47,7 +47,7 @@ impl EffectRequest {
         Self::new(EffectClass::Cas, name, request)
     }
 
-    /// Changes something outside.
+    /// An effect of changing something outside, which may not be done twice.
     pub fn external<T: Serialize + ?Sized>(name: &str, request: &T) -> Self {
         Self::new(EffectClass::External, name, request)
     }
@@ -82,16 +82,13 @@ pub struct EffectOrder {
     pub class: EffectClass,
     /// What is to be done.
     pub name: String,
-    /// With what.
     pub request: Value,
 }
 
 /// What an effect returned.
 #[derive(Debug, Clone, Default)]
 pub struct EffectOutput {
-    /// The value.
     pub value: Value,
-    /// What it cost.
     pub spent: BudgetAmounts,
 }
 
@@ -111,7 +108,6 @@ pub enum EffectTrouble {
     /// It was tried and did not work, for certain.
     #[error("{message}")]
     Failed {
-        /// What happened.
         message: String,
         /// What it cost all the same.
         spent: BudgetAmounts,
@@ -126,7 +122,6 @@ pub enum EffectTrouble {
     /// orders it again.
     #[error("{reason}")]
     Held {
-        /// The question.
         approval: ApprovalId,
         /// Why it is asked.
         reason: String,
@@ -144,7 +139,7 @@ pub enum CrashEvidence {
     Unknown(String),
 }
 
-/// The world outside.
+/// What lies outside of the engine: models, workspaces and their runners.
 #[async_trait]
 pub trait EffectWorld: Send + Sync + 'static {
     /// Does it. A world that can keeps a ledger: an effect it has done before is not done again,
@@ -181,7 +176,7 @@ pub trait EffectWorld: Send + Sync + 'static {
 /// What is done about an effect that was announced and has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EffectRecovery {
-    /// Do it again.
+    /// Order it again: doing it twice is harmless.
     Redo,
     /// Keep what the lost try may have cost charged, and do it again.
     ChargeAndRedo,
@@ -193,7 +188,7 @@ pub enum EffectRecovery {
     Probe,
 }
 
-/// The reconciliation table.
+/// What is done about a lost effect of each class.
 pub const fn recovery(class: EffectClass, attempt: u32) -> EffectRecovery {
     match class {
         EffectClass::Read => EffectRecovery::Redo,

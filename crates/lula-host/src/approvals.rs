@@ -59,7 +59,7 @@ pub fn sign(
         .rev()
         .find_map(|key| Some((key.principal.clone()?, key.roles.first()?.clone())));
     let Some((who, first)) = holder else {
-        let reason = "its keys are for nobody by name".to_owned();
+        let reason = "none of its keys names a principal".to_owned();
         return Err(ApprovalKeyError::Damaged {
             path: file.to_owned(),
             reason,

@@ -70,11 +70,10 @@ impl ReviewCounts {
 /// What one feature of a change adds to the confidence in it.
 #[derive(Debug, Serialize)]
 pub struct FeatureShare {
-    /// The feature.
     pub feature: &'static str,
-    /// What was seen.
+    /// The value of the feature in this change.
     pub value: f64,
-    /// What that adds.
+    /// How far the value raises or lowers the log-odds.
     pub adds: f64,
 }
 

@@ -23,11 +23,8 @@ pub struct ExampleReport {
 /// An example that does not hold.
 #[derive(Debug, Serialize)]
 pub struct FailedExample {
-    /// The file.
     pub file: String,
-    /// Its line.
     pub line: usize,
-    /// What is wrong.
     pub what: String,
 }
 

@@ -25,16 +25,13 @@ pub struct Freshness {
     pub cache: IndexOrigin,
     /// Whether every file is in it.
     pub complete: bool,
-    /// What was read.
     #[serde(flatten)]
     pub update: IndexUpdate,
 }
 
 /// A project with its index.
 pub struct IndexSummary {
-    /// Where it is.
     pub project: PathBuf,
-    /// The index.
     pub index: SymbolIndex,
     /// How it came about.
     pub fresh: Freshness,
@@ -45,9 +42,7 @@ pub struct IndexSummary {
 /// The map of a project, for programs.
 #[derive(Debug, Serialize)]
 pub struct MapReport {
-    /// Where it is.
     pub project: PathBuf,
-    /// The map.
     #[serde(flatten)]
     pub map: ProjectMap,
     /// How the index came about.
@@ -57,9 +52,7 @@ pub struct MapReport {
 /// Definitions of a project, for programs.
 #[derive(Debug, Serialize)]
 pub struct SymbolReport {
-    /// Where it is.
     pub project: PathBuf,
-    /// What was found.
     pub symbols: Vec<FoundDefinition>,
     /// How the index came about.
     pub index: Freshness,

@@ -18,9 +18,7 @@ use crate::store::{self, StoreOpenOptions};
 /// What a look through a whole store showed.
 #[derive(Debug, Serialize)]
 pub struct StoreExamination {
-    /// What is whole.
     pub checked: StoreCheckReport,
-    /// What is not.
     pub broken: Vec<String>,
 }
 

@@ -17,7 +17,7 @@ pub fn brief(rule: &GateRule) -> Value {
     })
 }
 
-/// All rules.
+/// All rules of a policy as one JSON document.
 pub fn document(policy: &RuleSet) -> Result<Value, HostError> {
     let rules = policy.rules().map(|rule| {
         let mut value = brief(rule);
@@ -49,7 +49,6 @@ pub fn decision(policy: &RuleSet, verdict: &GateVerdict) -> Value {
 /// What was found in a text.
 #[derive(Debug, Serialize)]
 pub struct TextScanReport {
-    /// What was found.
     pub findings: Vec<LocatedFinding>,
     /// Whether there was more than is read.
     pub truncated: bool,
@@ -58,11 +57,9 @@ pub struct TextScanReport {
 /// Something found in a text.
 #[derive(Debug, Serialize)]
 pub struct LocatedFinding {
-    /// Of which kind.
     pub label: FindingLabel,
-    /// What it is.
     pub what: &'static str,
-    /// In which line.
+    /// Number of the line, from 1.
     pub line: usize,
     span: [usize; 2],
     confidence: FindingConfidence,

@@ -59,7 +59,6 @@ pub fn verify(
 /// A bundle that was written.
 #[derive(Debug, Serialize)]
 pub struct ExportedAudit {
-    /// Where it is.
     pub file: PathBuf,
     head: AuditHead,
     /// The key to check it with.
@@ -93,17 +92,14 @@ pub fn export(
 
 /// Something a person ran.
 pub struct OperatorAct<'a, C: Serialize> {
-    /// Which command.
     pub tool: &'a str,
     /// What it was about, for people.
     pub about: String,
     /// Everything that defines it.
     pub call: &'a C,
-    /// How it ended.
     pub outcome: AuditEnding,
     /// What stood around it.
     pub receipt: Option<&'a SandboxReceipt>,
-    /// What it changed.
     pub diff: Option<Digest>,
 }
 

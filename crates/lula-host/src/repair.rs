@@ -23,7 +23,6 @@ const BUDGET: Duration = Duration::from_mins(2);
 /// What a repair found, and what stood around it.
 #[derive(Debug, Serialize)]
 pub struct RepairRun {
-    /// What was found.
     #[serde(flatten)]
     pub report: RepairReport,
     /// The last sandbox that tests ran in.

@@ -11,7 +11,6 @@ use crate::{runs, store};
 /// What a replay showed.
 #[derive(Debug, Serialize)]
 pub struct ReplaySummary {
-    /// The run.
     pub run: RunId,
     /// How many events its log has.
     pub events: u64,
@@ -44,7 +43,7 @@ impl ReplaySummary {
         })
     }
 
-    /// What it proves.
+    /// The exit status of `lula replay`.
     pub const fn exit(&self) -> RunExit {
         match (self.differences.is_empty(), self.dropped.is_empty()) {
             (true, true) => RunExit::Verified,

@@ -21,7 +21,7 @@ use crate::text::{usd, visible};
 /// A line that is said of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
-    /// What is so.
+    /// Something that is so.
     Fact(String),
     /// What can be typed next.
     Hint(String),
@@ -48,7 +48,6 @@ impl RepositoryView {
 /// A run in one document.
 #[derive(Debug, Serialize)]
 pub struct RunReport {
-    /// The run.
     pub run: RunId,
     #[serde(skip)]
     standing: RunStanding,
@@ -56,7 +55,6 @@ pub struct RunReport {
     pub status: &'static str,
     /// The exit status of the command, as a word.
     pub exit: RunExit,
-    /// In one sentence.
     pub summary: String,
     task: String,
     base: Option<String>,
@@ -87,7 +85,7 @@ pub struct RunReport {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     repositories: Vec<RepositoryView>,
     files: Vec<String>,
-    /// The change.
+    /// The change as a unified diff.
     pub diff: String,
     attempts: Vec<Attempt>,
     /// Who was asked, why, and what that took.
@@ -98,13 +96,11 @@ pub struct RunReport {
     /// Those who tried the same, where there were several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub best_of: Option<ContestView>,
-    /// What it cost.
     pub spent: BudgetAmounts,
     events: u64,
 }
 
 impl RunReport {
-    /// How it stands.
     pub fn standing(&self) -> RunStanding {
         self.standing
     }
@@ -278,7 +274,7 @@ pub fn waiting_for(interrupt: &RunInterrupt) -> String {
         RunInterrupt::Operator { question, .. } => format!("waits for an answer: {question}"),
         RunInterrupt::Timer { .. } => "waits for a time".to_owned(),
         RunInterrupt::UnknownEffect { name, detail, .. } => {
-            format!("nobody knows whether {name} was done ({detail})")
+            format!("it is not known whether {name} was done ({detail})")
         }
         RunInterrupt::NonDeterminism { .. } => {
             "this program does not do what the log says it did; use the lula that began the run"

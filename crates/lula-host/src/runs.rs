@@ -22,7 +22,7 @@ pub fn block_on<T, E: From<HostError>>(work: impl Future<Output = Result<T, E>>)
         .build()
         .map_err(HostError::NoRuntime)?;
     let done = runtime.block_on(work);
-    // A search in a fork that nobody waits for any more ends with the process.
+    // A search in a fork that no caller waits for any more ends with the process.
     runtime.shutdown_background();
     done
 }

@@ -78,7 +78,7 @@ pub struct RecordCheck {
 }
 
 impl RecordCheck {
-    /// Whether it holds.
+    /// Whether the replay differs nowhere and the commit names the record.
     pub const fn is_good(&self) -> bool {
         self.differences == 0 && self.named_by_commit.is_some()
     }
@@ -90,7 +90,7 @@ pub struct Showcase {
 }
 
 impl Showcase {
-    /// Opens the store.
+    /// Opens the store of the installation.
     pub async fn open(installation: &Installation) -> Result<Self, HostError> {
         let store = store::open(installation, SecretGuard::default()).await?;
         Ok(Self { store })

@@ -31,9 +31,7 @@ pub enum RunStanding {
 /// How good that is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StandingTone {
-    /// It went well.
     Good,
-    /// It did not.
     Bad,
     /// It is under way.
     Active,

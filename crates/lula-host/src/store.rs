@@ -18,7 +18,7 @@ use crate::installation::Installation;
 
 /// Where the driver keeps what it knows, in the state directory.
 pub const RUNS: &str = "runs";
-/// The default file.
+/// Name of the database where the configuration names no store.
 const FILE: &str = "runs.db";
 
 fn unusable(message: impl Into<String>) -> HostError {
@@ -27,7 +27,7 @@ fn unusable(message: impl Into<String>) -> HostError {
 
 /// The file of the default store.
 pub fn default_file(installation: &Installation) -> Result<PathBuf, HostError> {
-    // A directory of its own: whoever drives runs is kept out of the rest of the state.
+    // A directory of its own: a driver is kept out of the rest of the state.
     let directory = installation.state_directory()?.join(RUNS);
     std::fs::create_dir_all(&directory).map_err(|error| {
         unusable(format!(

@@ -29,7 +29,7 @@ pub enum ApprovalMode {
     /// Where the rules say so.
     #[default]
     ByRules,
-    /// Always.
+    /// A person is always asked before anything is delivered.
     First,
     /// Unless the change is likely good.
     Unsure,
@@ -67,7 +67,7 @@ pub struct TaskRequest {
     pub deliver: DeliverMode,
     /// When a person is asked.
     pub approval: ApprovalMode,
-    /// Most attempts.
+    /// Most attempts at the change.
     pub max_loops: u32,
     /// Most turns of a model in one attempt.
     pub max_turns: u32,

@@ -20,7 +20,7 @@ pub enum UndoOutcome {
     Files {
         /// The workspace that brings the change back.
         workspace: WorkspaceId,
-        /// Which files.
+        /// The files that were brought back, relative to the checkout.
         files: Vec<String>,
     },
     /// Branches are gone, each of its repository.

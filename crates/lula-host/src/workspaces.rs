@@ -15,7 +15,7 @@ use crate::installation::Installation;
 use crate::repository;
 use crate::sandbox;
 
-/// This person's workspaces.
+/// The workspaces below the state directory of the installation.
 pub fn store(installation: &Installation) -> Result<WorkspaceStore, HostError> {
     let most = installation.config.get(&keys::WORKSPACE_MAX_BYTES);
     Ok(WorkspaceStore::at(&installation.state_directory()?, most))
@@ -76,13 +76,11 @@ pub fn inside(record: &WorkspaceRecord, given: &[String]) -> Result<Vec<Workspac
 /// What a command left in a workspace, for scripts.
 #[derive(Debug, Serialize)]
 pub struct HeldWorkspaceView<'a> {
-    /// Which one.
     pub workspace: &'a str,
     /// The directory it is over.
     pub base: String,
     /// How its layer is kept.
     pub backend: &'a LayerBackend,
-    /// The changes.
     #[serde(flatten)]
     pub diff: &'a WorkspaceDiff,
     /// Files that git ignores: they are not listed.
@@ -149,22 +147,18 @@ pub fn find_git(configured: &str) -> Option<GitProgram> {
 /// What agents of runs built on together.
 #[derive(Debug, Serialize)]
 pub struct IntegrationBranches {
-    /// All there are.
     #[serde(rename = "lines")]
     pub branches: Vec<IntegrationBranchFacts>,
     /// Below `quarantine/` of the state directory.
     pub quarantined: Vec<String>,
 }
 
-/// One integration branch.
+/// What there is to know of one integration branch.
 #[derive(Debug, Serialize)]
 pub struct IntegrationBranchFacts {
-    /// Its name.
     #[serde(rename = "line")]
     pub branch: String,
-    /// The run.
     pub run: String,
-    /// Over which repository.
     pub repository: String,
     /// How many commits agents made for it.
     #[serde(rename = "produced")]
@@ -174,7 +168,7 @@ pub struct IntegrationBranchFacts {
     pub merged: usize,
     /// Whether its space was given back.
     pub archived: bool,
-    /// What it takes.
+    /// Bytes on the disk.
     pub bytes: u64,
 }
 

@@ -24,13 +24,8 @@ const DIGEST: usize = 32;
 pub enum IndexCacheError {
     /// The operating system said no.
     #[error("cannot keep the index in {path}: {source}")]
-    Io {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// Larger than [`MAX_CACHE`].
+    Io { path: PathBuf, source: io::Error },
+    /// The index takes more than [`MAX_CACHE`] bytes.
     #[error("the index is not kept: it is larger than {} MiB", MAX_CACHE >> 20)]
     TooLarge,
 }
@@ -39,23 +34,23 @@ pub enum IndexCacheError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IndexOrigin {
-    /// There was none.
+    /// There was no file, so that every source was read.
     New,
-    /// From the file.
+    /// It was read from the file, and brought up to date.
     Kept,
     /// The file was damaged, too large or from another version.
     Unusable,
 }
 
 #[derive(Serialize)]
-struct Written<'a> {
+struct CacheDocument<'a> {
     names: Vec<&'a str>,
     tags: BTreeMap<IndexFileKey, FileTags<u32>>,
     files: &'a BTreeMap<String, IndexFileEntry>,
 }
 
 #[derive(Deserialize)]
-struct ReadBack {
+struct ParsedCacheDocument {
     names: Vec<String>,
     tags: Vec<(IndexFileKey, FileTags<u32>)>,
     files: Vec<(String, IndexFileEntry)>,
@@ -132,7 +127,7 @@ impl SymbolIndex {
             }
             tags.insert(key, known);
         }
-        let written = Written {
+        let written = CacheDocument {
             names,
             tags,
             files: &self.files,
@@ -164,7 +159,7 @@ impl SymbolIndex {
 
     /// Also bytes whose digest fits may come from a build with a mistake: every number is checked.
     fn from_body(body: &[u8]) -> Option<Self> {
-        let read: ReadBack = postcard::from_bytes(body).ok()?;
+        let read: ParsedCacheDocument = postcard::from_bytes(body).ok()?;
         let names = read.names.len();
         let sound = |tags: &FileTags<u32>| {
             let known = |number: u32| (number as usize) < names;

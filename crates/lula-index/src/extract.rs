@@ -96,7 +96,7 @@ fn unfit(text: &[u8]) -> Option<SkippedFileReason> {
 }
 
 /// A definition that the walk is inside of.
-struct Open {
+struct EnclosingSymbol {
     depth: usize,
     symbol: u32,
     kind: SymbolKind,
@@ -107,7 +107,7 @@ struct Walk<'a> {
     text: &'a [u8],
     symbols: Vec<IndexSymbol>,
     uses: HashMap<&'a str, u32>,
-    open: Vec<Open>,
+    open: Vec<EnclosingSymbol>,
     /// Where names of definitions stand: these are no uses.
     named: HashSet<usize>,
 }
@@ -262,7 +262,7 @@ impl<'a> Walk<'a> {
         )]
         let number = self.symbols.len() as u32;
         self.symbols.push(symbol);
-        self.open.push(Open {
+        self.open.push(EnclosingSymbol {
             depth,
             symbol: number,
             kind,

@@ -9,15 +9,13 @@ use crate::symbol::SymbolKind;
 /// A definition that was looked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FoundDefinition {
-    /// Its name.
     pub name: String,
-    /// What it is.
     pub kind: SymbolKind,
     /// Its file, relative to the project.
     pub path: String,
     /// Its first line, from 1.
     pub line: u32,
-    /// Its last line.
+    /// Its last line, from 1 and included.
     pub end: u32,
     /// What it looks like without its body.
     pub signature: String,

@@ -8,30 +8,21 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IndexLanguage {
-    /// C, and headers.
+    /// C, with headers of either language.
     C,
-    /// C++.
     Cpp,
-    /// Go.
     Go,
-    /// Java.
     Java,
-    /// JavaScript, with JSX.
+    /// JavaScript, with or without JSX.
     JavaScript,
-    /// Python.
     Python,
-    /// Ruby.
     Ruby,
-    /// Rust.
     Rust,
-    /// TypeScript.
     TypeScript,
-    /// TypeScript with JSX.
     Tsx,
 }
 
 impl IndexLanguage {
-    /// All of them.
     pub const ALL: [Self; 10] = [
         Self::C,
         Self::Cpp,

@@ -18,7 +18,7 @@ use crate::task::{MapQuery, Relevance};
 
 /// Stands for definitions that are left out.
 const LEFT_OUT: &str = "⋮";
-/// Deepest indentation.
+/// Signatures are indented no further than so many columns.
 const MAX_INDENT: usize = 8;
 /// Files at the top of a project that say what it is.
 const LANDMARKS: [&str; 13] = [
@@ -70,9 +70,7 @@ pub struct MappedFile {
 /// A definition on the map.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MappedSymbol {
-    /// Its name.
     pub name: String,
-    /// What it is.
     pub kind: SymbolKind,
     /// Its first line, from 1.
     pub line: u32,
@@ -205,10 +203,10 @@ fn fit(
     best
 }
 
-type Shown<'a> = (BTreeMap<usize, BTreeSet<usize>>, BTreeSet<&'a str>);
+type MapSelection<'a> = (BTreeMap<usize, BTreeSet<usize>>, BTreeSet<&'a str>);
 
 /// The definitions to show of each file, with those they stand in, and the files shown by name.
-fn shown<'a>(ranking: &Ranking<'a>, items: &[Item<'a>]) -> Shown<'a> {
+fn shown<'a>(ranking: &Ranking<'a>, items: &[Item<'a>]) -> MapSelection<'a> {
     let mut symbols: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     let mut names = BTreeSet::new();
     for item in items {

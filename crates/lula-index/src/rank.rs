@@ -35,7 +35,7 @@ const FAMILIES: usize = 7;
 
 /// A definition and its rank.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Ranked {
+pub(crate) struct RankedSymbol {
     /// By its place among the parsed files.
     pub(crate) file: usize,
     /// By its place in the file.
@@ -60,7 +60,7 @@ pub(crate) struct Ranking<'a> {
     /// How much of the walk is at each file.
     pub(crate) ranks: Vec<f64>,
     /// The definitions, the best first.
-    pub(crate) symbols: Vec<Ranked>,
+    pub(crate) symbols: Vec<RankedSymbol>,
 }
 
 impl SymbolIndex {
@@ -165,7 +165,7 @@ impl SymbolIndex {
         definers: &[f64],
         ranks: &[f64],
         boosts: &[f64],
-    ) -> Vec<Ranked> {
+    ) -> Vec<RankedSymbol> {
         let all = boosts.len();
         let mut through = vec![0.0; definers.len()];
         for (file, rank) in files.iter().zip(ranks) {
@@ -212,7 +212,7 @@ impl SymbolIndex {
                     0.0
                 };
                 let unused = UNUSED * ranks[number] * looks(node) / sum;
-                ranked.push(Ranked {
+                ranked.push(RankedSymbol {
                     file: number,
                     symbol: place,
                     rank: own * ((used + unused) * boosts[node % all] + words),

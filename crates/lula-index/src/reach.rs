@@ -10,7 +10,6 @@ use crate::symbol::{IndexSymbol, SymbolKind};
 /// A file that uses something changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DependentFile {
-    /// Its path.
     pub path: String,
     /// How far it is: one where it uses what was changed, two where it uses a user, and so on.
     pub steps: usize,

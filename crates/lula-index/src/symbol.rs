@@ -6,19 +6,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SymbolKind {
-    /// A class.
     Class,
     /// A constant or variable of a whole file.
     Constant,
-    /// An enumeration.
     Enum,
-    /// A function.
     Function,
     /// A block of methods of a type defined elsewhere: it defines no name of its own.
     Impl,
-    /// An interface.
     Interface,
-    /// A macro.
     Macro,
     /// A function of a class or type.
     Method,
@@ -60,16 +55,14 @@ impl SymbolKind {
     }
 }
 
-/// One definition.
+/// A definition in a file of the project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexSymbol<N = String> {
-    /// Its name.
     pub name: N,
-    /// What it is.
     pub kind: SymbolKind,
     /// Its first line, from 1.
     pub line: u32,
-    /// Its last line.
+    /// Its last line, from 1 and included.
     pub end: u32,
     /// The symbol it stands in, by its place in the file's list, which is before its own.
     pub parent: Option<u32>,
@@ -101,7 +94,7 @@ impl<N> Default for FileTags<N> {
 pub enum SkippedFileReason {
     /// Longer than what is parsed.
     TooLarge,
-    /// Not text.
+    /// Bytes that are not text.
     Binary,
     /// Lines that no person wrote: made by a program.
     Generated,

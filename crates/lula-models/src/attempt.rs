@@ -36,7 +36,7 @@ pub(crate) fn trouble(error: &ModelError) -> TryFailure {
     }
 }
 
-/// One try.
+/// One request to a server, with how long each part of it may take.
 pub(crate) struct CallAttempt<'a> {
     pub(crate) client: &'a ModelClient,
     pub(crate) endpoint: &'a ModelEndpoint,

@@ -65,20 +65,19 @@ pub struct CallTry {
 /// What came of a question: the answer, and every try that was made for it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelExchange {
-    /// The answer.
     pub result: Result<ModelResponse, ModelError>,
-    /// Every try.
+    /// Every try, in order, with how it ended.
     pub tries: Vec<CallTry>,
 }
 
 /// Policies of a client.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ClientPolicies {
-    /// Trying again.
+    /// When a failed call is tried again.
     pub retry: RetryPolicy,
-    /// Leaving alone.
+    /// When a failing model is left alone.
     pub breaker: BreakerPolicy,
-    /// Smoothing.
+    /// How fast calls may follow one another.
     pub bucket: BucketPolicy,
 }
 
@@ -346,7 +345,6 @@ impl ModelClient {
         )
     }
 
-    /// Embeds texts.
     pub async fn embed(
         &self,
         endpoint: &ModelEndpoint,

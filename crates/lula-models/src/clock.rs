@@ -10,11 +10,11 @@ use crate::transport::BoxedFuture;
 pub trait MonotonicClock: Send + Sync {
     /// Time since the clock's own beginning.
     fn now(&self) -> Duration;
-    /// Waits.
+    /// Ends after so much time has passed.
     fn sleep(&self, time: Duration) -> BoxedFuture<'_, ()>;
 }
 
-/// The machine's clock.
+/// The monotonic clock of the machine.
 #[derive(Debug)]
 pub struct SystemMonotonicClock(Instant);
 
@@ -40,7 +40,7 @@ pub trait RandomSource: Send + Sync {
     fn roll(&self) -> f64;
 }
 
-/// The machine's chance.
+/// Random numbers of the operating system.
 #[derive(Debug, Default)]
 pub struct SystemRandomSource;
 

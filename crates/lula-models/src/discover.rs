@@ -29,7 +29,6 @@ pub struct DiscoveredProvider {
     pub found: bool,
     /// What was seen there.
     pub detail: String,
-    /// Models it lists.
     pub models: Vec<String>,
 }
 

@@ -16,15 +16,13 @@ pub enum ModelError {
     Transport {
         /// The model that was asked.
         model: String,
-        /// What happened.
         error: TransportError,
     },
-    /// The server refused.
+    /// The server answered with a failure.
     #[error("{model}: {failure}{}", advice(.failure.kind))]
     Refused {
         /// The model that was asked.
         model: String,
-        /// What it said.
         failure: ServerFailure,
     },
     /// The prompt is longer than the model's context: it must be made shorter.
@@ -38,7 +36,6 @@ pub enum ModelError {
     Wire {
         /// The model that was asked.
         model: String,
-        /// What is wrong.
         error: WireError,
     },
     /// Nothing came for too long.
@@ -62,7 +59,7 @@ pub enum ModelError {
     Resting {
         /// The model that was asked.
         model: String,
-        /// How much longer.
+        /// How much longer it is left alone.
         rest: Duration,
     },
     /// The budget does not cover the call.

@@ -20,7 +20,6 @@ const STALL: Duration = Duration::from_hours(1);
 /// A request as it arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReceivedRequest {
-    /// `GET` or `POST`.
     pub method: String,
     /// The path of the request that arrived.
     pub path: String,

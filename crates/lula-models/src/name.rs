@@ -18,7 +18,6 @@ use crate::wire::{ServerQuirks, WireProtocol};
 pub struct ProviderKind {
     /// Its name, as people write it.
     pub name: &'static str,
-    /// What it speaks.
     pub wire: WireProtocol,
     /// Where it is; `None` where an address must be given.
     pub base: Option<&'static str>,
@@ -26,7 +25,7 @@ pub struct ProviderKind {
     pub key: Option<&'static str>,
 }
 
-/// Every kind.
+/// Every kind that a name can begin with.
 pub const KINDS: [ProviderKind; 10] = [
     kind(
         "anthropic",
@@ -99,7 +98,7 @@ const fn kind(
     }
 }
 
-/// A model's name.
+/// A model with its provider, as `PROVIDER/MODEL` or `PROVIDER@URL/MODEL` names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelName {
     /// The kind of provider.
@@ -114,15 +113,14 @@ pub struct ModelName {
 /// Why a name means no model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelNameError {
-    /// Not `PROVIDER/MODEL`.
+    /// The text is not of the form `PROVIDER/MODEL`.
     #[error(
         "{0:?} is not the name of a model: write PROVIDER/MODEL or PROVIDER@URL/MODEL, as in ollama/qwen2.5-coder"
     )]
     Form(String),
-    /// An unknown provider.
+    /// No provider is called like that.
     #[error("{given:?} is not a provider: there are {known}")]
     Provider {
-        /// What was written.
         given: String,
         /// The kinds there are.
         known: String,
@@ -255,17 +253,15 @@ impl ModelName {
 pub struct ModelEndpoint {
     /// The model's name, for people, breakers and statistics.
     pub name: String,
-    /// The base address.
+    /// The server's address, without `/v1`.
     pub base: String,
-    /// What it speaks.
     pub wire: WireProtocol,
     /// What it does differently.
     pub quirks: ServerQuirks,
     /// What the model can be trusted with.
     pub capability: OutputCapability,
-    /// Its key.
+    /// The key; `None` where the server wants none.
     pub key: Option<SecretKey>,
-    /// What it costs.
     pub price: ModelPrice,
     /// The model's context in tokens, where known.
     pub context: Option<u64>,

@@ -14,7 +14,7 @@ pub enum MessageRole {
     System,
     /// The task, and the results of calls.
     User,
-    /// The model itself.
+    /// What the model answered before.
     Assistant,
 }
 
@@ -22,14 +22,11 @@ pub enum MessageRole {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum MessagePart {
-    /// Words.
     Text {
-        /// The words.
         text: String,
     },
-    /// A picture.
     Image {
-        /// `image/png`, `image/jpeg`, …
+        /// The format of the picture: `image/png`, `image/jpeg`, …
         media_type: String,
         /// The bytes in base64.
         base64: String,
@@ -38,7 +35,6 @@ pub enum MessagePart {
     Call(ModelToolCall),
     /// The model asked for a tool in a way that cannot be understood. Never acted on.
     Broken {
-        /// The tool.
         name: String,
         /// What is wrong with its arguments.
         why: String,
@@ -66,7 +62,6 @@ pub enum MessagePart {
 }
 
 impl MessagePart {
-    /// Words.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
     }
@@ -77,18 +72,15 @@ impl MessagePart {
 pub struct ModelToolCall {
     /// The provider's id, or one made from the call's place.
     pub id: String,
-    /// The tool.
     pub name: String,
     /// Its arguments: always an object.
     pub arguments: Value,
 }
 
-/// One message.
+/// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelMessage {
-    /// Who wrote it.
     pub role: MessageRole,
-    /// What it holds.
     pub parts: Vec<MessagePart>,
     /// Whether everything up to here is worth caching.
     #[serde(default)]
@@ -105,12 +97,12 @@ impl ModelMessage {
         }
     }
 
-    /// Rules.
+    /// A message of the system: rules and facts the model is to work under.
     pub fn system(text: impl Into<String>) -> Self {
         Self::new(MessageRole::System, text)
     }
 
-    /// A task.
+    /// A message of the user: the task.
     pub fn user(text: impl Into<String>) -> Self {
         Self::new(MessageRole::User, text)
     }
@@ -136,7 +128,6 @@ impl ModelMessage {
 /// A tool the model may ask for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelTool {
-    /// Its name.
     pub name: String,
     /// What it does, for the model.
     pub description: String,
@@ -155,12 +146,11 @@ pub enum OutputShape {
     Json {
         /// A short name for it.
         name: String,
-        /// The schema.
         schema: Value,
     },
     /// Text of this grammar (GBNF), for servers that constrain by grammar only.
     Grammar {
-        /// The grammar.
+        /// The grammar in the notation of llama.cpp.
         gbnf: String,
     },
     /// Edits of files, written in this format.
@@ -174,14 +164,11 @@ pub enum OutputShape {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThinkingEffort {
-    /// Not asked for.
+    /// Nothing about reasoning is sent.
     #[default]
     Off,
-    /// A little.
     Low,
-    /// Some.
     Medium,
-    /// Much.
     High,
 }
 
@@ -200,13 +187,13 @@ pub struct ModelRequest {
     pub output: OutputShape,
     /// Most tokens it may write, its reasoning included. The spend cap rests on it.
     pub max_tokens: u32,
-    /// Sampling temperature.
+    /// Sampling temperature; `None` leaves it to the server.
     #[serde(default)]
     pub temperature: Option<f64>,
     /// Sampling seed, where the provider takes one.
     #[serde(default)]
     pub seed: Option<u32>,
-    /// Reasoning asked for.
+    /// How much reasoning is asked for.
     #[serde(default)]
     pub effort: ThinkingEffort,
     /// Context to reserve, where the server must be told (Ollama).
@@ -256,7 +243,7 @@ impl ModelRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelStopReason {
-    /// It was done.
+    /// It said what it had to say.
     End,
     /// It waits for the results of its calls.
     Calls,
@@ -264,7 +251,7 @@ pub enum ModelStopReason {
     Length,
     /// The provider's filter stopped it.
     Filter,
-    /// The model declined.
+    /// The model declined to answer.
     Refusal,
     /// Something this crate does not know.
     Other(String),
@@ -304,7 +291,6 @@ impl TokenUsage {
 pub struct ModelResponse {
     /// What the model said, in order.
     pub parts: Vec<MessagePart>,
-    /// Why it stopped.
     pub stop: ModelStopReason,
     /// What it used; `None` where the server did not say.
     pub usage: Option<TokenUsage>,
@@ -313,12 +299,11 @@ pub struct ModelResponse {
 }
 
 impl ModelResponse {
-    /// All words.
+    /// The words of the answer, without calls and reasoning.
     pub fn words(&self) -> String {
         words(&self.parts)
     }
 
-    /// All calls.
     pub fn calls(&self) -> impl Iterator<Item = &ModelToolCall> {
         self.parts.iter().filter_map(|part| match part {
             MessagePart::Call(call) => Some(call),

@@ -21,7 +21,6 @@ const LONGEST: usize = 16 * 1024;
 pub struct SecretKey(SecretString);
 
 impl SecretKey {
-    /// Takes a key.
     pub fn new(key: impl Into<String>) -> Self {
         Self(SecretString::from(key.into()))
     }
@@ -105,7 +104,6 @@ pub enum ModelKeyError {
     /// The file could not be read.
     #[error("the key file {path} cannot be read: {reason}")]
     Unreadable {
-        /// The file.
         path: String,
         /// What the system said.
         reason: String,
@@ -118,7 +116,6 @@ pub enum ModelKeyError {
     Program {
         /// The program that was to print the key.
         program: String,
-        /// What happened.
         reason: String,
     },
     /// There is nothing, or nothing usable, at the place.
@@ -150,7 +147,7 @@ fn is_variable(name: &str) -> bool {
 }
 
 impl ModelKeyReference {
-    /// Fetches the key.
+    /// Fetches the key from the place it refers to.
     pub fn resolve(&self) -> Result<SecretKey, ModelKeyError> {
         match self {
             Self::Env(name) => {

@@ -49,14 +49,14 @@ pub struct ApprovalChallenge {
     pub reason: String,
 }
 
-/// A person's answer.
+/// What an approver answers to a challenge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalDecision {
-    /// Do exactly this.
+    /// The act may be done exactly as it was shown.
     Approve,
-    /// Do not.
+    /// The act must not be done.
     Reject,
 }
 
@@ -65,15 +65,14 @@ pub enum ApprovalDecision {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalToken {
-    /// The question answered.
+    /// The challenge that is answered.
     pub id: ApprovalId,
     /// Digest of what was approved.
     pub digest: Digest,
     /// Who answered, from a verified identity.
     pub approver: Principal,
-    /// In which role.
+    /// The role in which the approver answers.
     pub role: String,
-    /// What they answered.
     pub decision: ApprovalDecision,
     /// The nonce of the challenge.
     pub nonce: String,

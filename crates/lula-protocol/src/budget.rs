@@ -19,11 +19,10 @@ pub enum BudgetDimension {
     ModelCalls,
     /// Time on the wall, in milliseconds.
     WallMs,
-    /// Tool calls.
     ToolCalls,
-    /// Rounds of recovery.
+    /// Rounds of recovery after a failed attempt.
     Loops,
-    /// Bytes of patches.
+    /// Size of the patches that are written, in bytes.
     PatchBytes,
     /// Runs started by this run.
     Children,
@@ -32,7 +31,6 @@ pub enum BudgetDimension {
 }
 
 impl BudgetDimension {
-    /// Every dimension.
     pub const ALL: [Self; 10] = [
         Self::MicroUsd,
         Self::InputTokens,
@@ -81,12 +79,11 @@ impl fmt::Display for BudgetDimension {
 pub struct BudgetAmounts(pub BTreeMap<BudgetDimension, u64>);
 
 impl BudgetAmounts {
-    /// Nothing of anything.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// The same with one dimension set.
+    /// These amounts, with one dimension set.
     #[must_use]
     pub fn with(mut self, dim: BudgetDimension, amount: u64) -> Self {
         self.0.insert(dim, amount);
@@ -103,7 +100,7 @@ impl BudgetAmounts {
         self.0.is_empty()
     }
 
-    /// The named dimensions.
+    /// The dimensions that are named, each with its amount.
     pub fn iter(&self) -> impl Iterator<Item = (BudgetDimension, u64)> + '_ {
         self.0.iter().map(|(dim, amount)| (*dim, *amount))
     }

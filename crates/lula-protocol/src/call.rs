@@ -17,7 +17,7 @@ use crate::version::ProtocolVersion;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ToolCall {
-    /// Protocol version.
+    /// Version of the protocol that the caller speaks.
     pub protocol: ProtocolVersion,
     /// Identity of the effect: the same id never happens twice.
     pub effect: EffectId,
@@ -27,7 +27,6 @@ pub struct ToolCall {
     pub run: RunId,
     /// The workspace it acts on.
     pub workspace: WorkspaceId,
-    /// What to do.
     pub action: ToolAction,
 }
 
@@ -68,7 +67,7 @@ pub enum ToolAction {
     ReadFile(ReadFile),
     /// List files below a directory.
     ListFiles(ListFiles),
-    /// Search file contents.
+    /// Search the contents of files.
     Search(SearchFiles),
     /// The symbols of a file.
     Outline(OutlineFile),
@@ -127,7 +126,7 @@ pub struct ReadFile {
     /// First line, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_line: Option<u32>,
-    /// Last line, inclusive.
+    /// Last line, counted from 1 and included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_line: Option<u32>,
 }
@@ -148,7 +147,7 @@ pub struct ListFiles {
     pub depth: Option<u32>,
 }
 
-/// Search file contents.
+/// Search the contents of files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -192,10 +191,7 @@ pub struct WriteFile {
 #[serde(tag = "format", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ApplyPatch {
     /// A unified diff over any number of files.
-    UnifiedDiff {
-        /// The diff.
-        diff: String,
-    },
+    UnifiedDiff { diff: String },
     /// Passages to find and their replacements.
     SearchReplace {
         /// Applied in order, to all files or to none.
@@ -244,14 +240,14 @@ pub struct ExecCommand {
 pub enum GitAction {
     /// Changed files. With braces, because a variant without them would take any field beside it.
     Status {},
-    /// Recent commits.
+    /// The last commits, the newest first.
     Log {
-        /// How many.
+        /// How many commits to show.
         count: u32,
     },
     /// The change of the working tree, or of one path.
     Diff {
-        /// Only this path.
+        /// A path to show the change of; without one, all of them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         path: Option<String>,
     },
@@ -261,10 +257,7 @@ pub enum GitAction {
         path: String,
     },
     /// Record the change of the workspace.
-    Commit {
-        /// Commit message.
-        message: String,
-    },
+    Commit { message: String },
 }
 
 /// Remember the state of the workspace.

@@ -3,12 +3,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What was tried.
+/// What a command tried in the sandbox and was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "tried", rename_all = "snake_case", deny_unknown_fields)]
 pub enum DeniedAttempt {
-    /// Reading a path.
+    /// Reading or listing a path.
     Read {
         /// The path as the sandbox saw it.
         path: String,
@@ -18,21 +18,17 @@ pub enum DeniedAttempt {
         /// The path as the sandbox saw it.
         path: String,
     },
-    /// Starting a program.
-    Execute {
-        /// The program.
-        program: String,
-    },
-    /// Opening a connection.
+    /// Starting a program in the sandbox.
+    Execute { program: String },
+    /// Opening a connection to a host.
     Connect {
         /// Host name or address.
         host: String,
-        /// Port.
         port: u16,
     },
     /// Reaching something on a network. Where it was to go to was not seen.
     Network,
-    /// A system call.
+    /// A system call that the filter refuses.
     Syscall {
         /// Its name, or number where it has none.
         name: String,
@@ -41,7 +37,7 @@ pub enum DeniedAttempt {
     Exceed {
         /// `memory`, `pids`, `disk`, `wall`, `output`, …
         limit: String,
-        /// What was granted.
+        /// The amount that was granted, in the limit's own unit.
         granted: u64,
     },
     /// A tool call that a rule forbids.
@@ -51,12 +47,11 @@ pub enum DeniedAttempt {
     },
 }
 
-/// One refusal.
+/// One refusal, with the grant that would lift it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SandboxDenial {
-    /// What was tried.
     pub attempt: DeniedAttempt,
     /// The rule or layer that said no.
     pub rule: String,

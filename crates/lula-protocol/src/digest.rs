@@ -18,15 +18,13 @@ use crate::canonical::{self, CanonicalError};
 pub enum DigestDomain {
     /// Plain bytes: file content, blobs, output. No prefix, so `b3sum FILE` prints the same.
     Bytes,
-    /// A tool call.
     Call,
     /// What an approver is asked to agree to.
     Approval,
-    /// A posture receipt.
     Receipt,
     /// An event of a run.
     Event,
-    /// A policy.
+    /// A policy of the sandbox.
     Policy,
     /// What an effect of a run asks for.
     Effect,
@@ -99,7 +97,6 @@ impl Digest {
         Self(bytes)
     }
 
-    /// The 32 bytes.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }

@@ -22,7 +22,6 @@ pub enum EffectClass {
 }
 
 impl EffectClass {
-    /// Every class.
     pub const ALL: [Self; 5] = [
         Self::Read,
         Self::Model,

@@ -7,7 +7,6 @@ use crate::{Code, RunExit};
 /// What `lula --json` prints on standard output when a command fails.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailureDocument {
-    /// The failure.
     pub error: FailureReport,
 }
 

@@ -125,7 +125,7 @@ generated_id!(
 pub struct Principal(String);
 
 impl Principal {
-    /// Longest name taken.
+    /// Longest name that is taken, in bytes.
     pub const MAX_LEN: usize = 128;
 
     /// The name as it was verified.

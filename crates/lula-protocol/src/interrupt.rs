@@ -31,7 +31,6 @@ pub struct ApprovalRule {
 pub enum RunInterrupt {
     /// People have to agree to exactly this.
     Approval {
-        /// The question.
         approval: ApprovalId,
         /// Digest of what is asked.
         digest: Digest,
@@ -44,9 +43,7 @@ pub enum RunInterrupt {
     },
     /// A person has to choose.
     Operator {
-        /// The question.
         question: String,
-        /// The choices.
         options: Vec<String>,
     },
     /// A time has to come.
@@ -56,7 +53,6 @@ pub enum RunInterrupt {
     },
     /// A limit has to be raised.
     Budget {
-        /// Which.
         dimension: BudgetDimension,
         /// How much the next effect may need.
         asked: u64,
@@ -65,11 +61,10 @@ pub enum RunInterrupt {
     },
     /// It is not known whether an effect outside was done.
     UnknownEffect {
-        /// Which.
         effect: EffectId,
         /// What it is called.
         name: String,
-        /// What is known.
+        /// What is known of the effect, for the operator who decides.
         detail: String,
     },
     /// The runner has a question before it acts: people have to answer there.
@@ -96,13 +91,12 @@ pub enum RunInterrupt {
 
 /// The choices for an effect of which the end is not known.
 pub mod unknown_effect {
-    /// It was done.
+    /// The effect was done: go on with it as it is.
     pub const MARK_DONE: &str = "mark-done";
     /// It was not done: do it.
     pub const RETRY: &str = "retry";
-    /// Give up.
+    /// Give the run up.
     pub const ABORT: &str = "abort";
-    /// All of them.
     pub const OPTIONS: [&str; 3] = [MARK_DONE, RETRY, ABORT];
 }
 
@@ -135,23 +129,18 @@ impl RunInterrupt {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case", deny_unknown_fields)]
 pub enum InterruptAnswer {
-    /// Enough people agreed.
+    /// As many approvers agreed as the rule asks for.
     Approved,
     /// An approver said no, or the time ran out.
-    Rejected {
-        /// Why.
-        reason: String,
-    },
-    /// A person chose.
+    Rejected { reason: String },
     Chose {
         /// One of the options.
         choice: String,
-        /// Who.
         by: Principal,
         /// What else they said.
         note: String,
     },
-    /// The time came.
+    /// The time of the timer came.
     Fired,
     /// The limit was raised.
     Raised,
@@ -163,49 +152,32 @@ pub enum InterruptAnswer {
 pub enum RunSignal {
     /// A vote, from a verified identity.
     Vote {
-        /// The question.
         approval: ApprovalId,
         /// Digest of what the voter saw.
         digest: Digest,
-        /// Who.
         by: Principal,
-        /// In which role.
         role: String,
-        /// What they said.
         decision: ApprovalDecision,
     },
-    /// A choice.
+    /// A person's choice among the options of a question.
     Answer {
         /// Sequence number of the event that asked.
         interrupt: u64,
         /// One of the options.
         choice: String,
-        /// Who.
         by: Principal,
         /// What else they said.
         note: String,
     },
-    /// More budget.
+    /// A higher limit of one budget dimension.
     RaiseLimit {
-        /// Which limit.
         dimension: BudgetDimension,
-        /// The new limit.
+        /// The limit from now on, not the difference.
         to: u64,
-        /// Who.
         by: Principal,
     },
     /// Something a person wants the agent that works on it to know.
-    Steer {
-        /// Who.
-        by: Principal,
-        /// What they said.
-        text: String,
-    },
-    /// Stop.
-    Cancel {
-        /// Who.
-        by: Principal,
-        /// Why.
-        reason: String,
-    },
+    Steer { by: Principal, text: String },
+    /// Stop the run at the next safe point.
+    Cancel { by: Principal, reason: String },
 }

@@ -15,23 +15,22 @@ use crate::version::ProtocolVersion;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ToolResult {
-    /// Protocol version.
+    /// Version of the protocol that the runner speaks.
     pub protocol: ProtocolVersion,
     /// The effect this answers.
     pub effect: EffectId,
-    /// What happened.
     pub outcome: ToolOutcome,
     /// What stood around the command, where one ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receipt: Option<SandboxReceipt>,
 }
 
-/// What happened.
+/// How a tool call ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "result", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ToolOutcome {
-    /// It was done.
+    /// The call was carried out.
     Done {
         /// What the tool returned.
         output: ToolOutput,

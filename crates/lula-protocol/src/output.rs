@@ -9,7 +9,6 @@ use crate::digest::Digest;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ToolOutput {
-    /// The text.
     pub text: String,
     /// Whether more was produced than is kept here.
     pub truncated: bool,
@@ -48,7 +47,7 @@ impl ToolOutput {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TextOrigin {
-    /// Written by Lula.
+    /// Written by Lula itself.
     Lula,
     /// Read from the repository.
     Repository,
@@ -76,13 +75,13 @@ pub enum ToolOutputDetails {
         path: String,
         /// Digest of all its bytes, equal to what `b3sum` prints.
         digest: Digest,
-        /// Its size.
+        /// Size of the whole file.
         bytes: u64,
         /// Its lines; 0 where it is binary.
         lines: u32,
         /// First line returned, from 1; 0 where none was.
         from_line: u32,
-        /// Last line returned.
+        /// Last line returned, from 1; 0 where none was.
         to_line: u32,
         /// Whether it is no text. None of it is returned then.
         binary: bool,
@@ -126,12 +125,12 @@ pub enum ToolOutputDetails {
     },
     /// A state that was remembered or returned to.
     Snapshot {
-        /// Its name.
+        /// Name of the snapshot, which `undo` takes.
         id: String,
     },
     /// A commit that was made.
     Commit {
-        /// Its object id.
+        /// Object id of the commit.
         id: String,
     },
 }
@@ -143,7 +142,6 @@ pub enum ToolOutputDetails {
 pub struct DirectoryEntry {
     /// Path inside the workspace.
     pub path: String,
-    /// What it is.
     pub kind: DirectoryEntryKind,
     /// Size of a file.
     pub bytes: u64,
@@ -154,11 +152,11 @@ pub struct DirectoryEntry {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DirectoryEntryKind {
-    /// A regular file.
+    /// A file with bytes of its own.
     File,
-    /// A directory.
+    /// A directory, whose entries are listed on their own.
     Directory,
-    /// A symbolic link.
+    /// A symbolic link, which is not followed.
     Link,
     /// A pipe, socket or device.
     Other,
@@ -171,7 +169,7 @@ pub enum DirectoryEntryKind {
 pub struct SearchMatch {
     /// Path inside the workspace.
     pub path: String,
-    /// Line, from 1.
+    /// Number of the line, from 1.
     pub line: u64,
     /// The line, cut where it is long.
     pub text: String,
@@ -184,11 +182,10 @@ pub struct SearchMatch {
 pub struct OutlineSymbol {
     /// `function`, `class`, `method`, …
     pub kind: String,
-    /// Its name.
     pub name: String,
     /// First line, from 1.
     pub from_line: u32,
-    /// Last line.
+    /// Last line, from 1 and included.
     pub to_line: u32,
     /// How many symbols enclose it.
     pub depth: u32,

@@ -15,7 +15,6 @@ use crate::digest::Digest;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventPayload {
-    /// The value itself.
     Inline(Value),
     /// The value is stored as a blob.
     Blob(BlobRef),
@@ -27,7 +26,7 @@ pub enum EventPayload {
 pub struct BlobRef {
     /// Digest of the bytes.
     pub digest: Digest,
-    /// How many bytes.
+    /// Length of the value's bytes.
     pub size: u64,
 }
 
@@ -64,7 +63,7 @@ impl EventPayload {
     /// Canonical size above which a value is stored beside its event.
     pub const INLINE_LIMIT: usize = 4096;
 
-    /// Packs a value.
+    /// Packs a value, as a blob where it is longer than [`Self::INLINE_LIMIT`].
     pub fn pack<T: Serialize + ?Sized>(value: &T) -> Result<PackedPayload, PayloadError> {
         let value = serde_json::to_value(value).map_err(CanonicalError::NotJson)?;
         refuse_floats(&value)?;

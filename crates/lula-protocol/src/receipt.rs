@@ -20,7 +20,7 @@ pub enum IsolationTier {
     Landlock,
     /// Namespaces, a private root, Landlock, seccomp and cgroup limits.
     Namespace,
-    /// A user-space kernel.
+    /// A kernel in user space, between the command and the machine's own.
     Gvisor,
     /// A virtual machine of its own.
     Microvm,
@@ -73,7 +73,7 @@ pub enum ProtectionLayer {
     PrivateRoot {
         /// What is visible read-only.
         read_only: Vec<String>,
-        /// What is writable.
+        /// What is visible and writable.
         writable: Vec<String>,
     },
     /// Landlock, enforced on the command.
@@ -87,7 +87,7 @@ pub enum ProtectionLayer {
     Seccomp {
         /// Digest of the program.
         program: Digest,
-        /// Instructions in it.
+        /// Length of the program, in instructions.
         instructions: u32,
     },
     /// `no_new_privs`, read back from the kernel.
@@ -103,7 +103,7 @@ pub enum ProtectionLayer {
     },
     /// Per-process resource limits in force.
     Rlimits {
-        /// Open files.
+        /// Most files a process may hold open.
         open_files: u64,
         /// Largest file, in bytes.
         file_size: Option<u64>,
@@ -144,7 +144,7 @@ pub enum WorkspaceMode {
     Direct,
     /// It goes to a layer of its own; the real tree below stays as it is.
     Overlay,
-    /// It is refused.
+    /// It is refused: the tree is only read.
     ReadOnly,
 }
 
@@ -168,7 +168,7 @@ pub struct ReceiptLimits {
     pub memory_bytes: Option<u64>,
     /// CPU share in thousandths of one core.
     pub cpu_millicores: Option<u64>,
-    /// Processes and threads.
+    /// Processes and threads at one time.
     pub pids: Option<u64>,
     /// Bytes the command may write.
     pub disk_bytes: Option<u64>,
@@ -214,20 +214,17 @@ pub struct CommandUsage {
 #[serde(tag = "how", rename_all = "snake_case", deny_unknown_fields)]
 pub enum CommandEnding {
     /// It exited by itself.
-    Exited {
-        /// Exit status.
-        status: u8,
-    },
+    Exited { status: u8 },
     /// A signal ended it.
     Signalled {
-        /// Signal number.
+        /// Number of the signal.
         signal: u8,
     },
     /// Its wall clock ran out and the whole tree was killed.
     TimedOut,
     /// A limit ended it.
     LimitReached {
-        /// Which one.
+        /// Name of the limit: `memory`, `disk`, …
         limit: String,
     },
 }
@@ -249,7 +246,6 @@ pub struct SandboxReceipt {
     pub policy: Digest,
     /// How the command ended.
     pub ended: CommandEnding,
-    /// What it used.
     pub usage: CommandUsage,
     /// What was refused to it.
     pub denials: Vec<SandboxDenial>,

@@ -121,7 +121,7 @@ pub trait ProjectFork: Send {
     /// Replaces or creates one file.
     fn write(&mut self, path: &str, bytes: &[u8]) -> Result<(), ForkSourceError>;
 
-    /// Removes one file.
+    /// Removes one file of the fork.
     fn remove(&mut self, path: &str) -> Result<(), ForkSourceError>;
 
     /// The absolute path of the fork's root as commands in it see it.

@@ -9,11 +9,9 @@ use crate::report::{TestOutcome, TestReport};
 /// How many tests ended how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TestCounts {
-    /// Passed.
     pub passed: usize,
-    /// Failed or broken.
+    /// Failed, or broke before it could tell.
     pub failed: usize,
-    /// Skipped.
     pub skipped: usize,
 }
 
@@ -62,7 +60,6 @@ pub enum PatchDoubt {
 /// A place where the mistake was looked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SuspectLocation {
-    /// The file.
     pub path: String,
     /// The line, from one.
     pub line: usize,
@@ -139,18 +136,17 @@ impl SearchEffort {
     }
 }
 
-/// The whole answer.
+/// What a repair came to, as it is reported.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RepairReport {
-    /// How it ended.
     pub outcome: RepairOutcome,
     /// The framework that ran the tests.
     pub framework: TestFramework,
     /// The command a person would type.
     pub command: Vec<String>,
-    /// Why this framework.
+    /// Why we think that this framework is the project's.
     pub reason: String,
-    /// All tests before.
+    /// How all tests ended before anything was changed.
     pub before: TestCounts,
     /// The tests that fail every time.
     pub failing: Vec<String>,
@@ -169,6 +165,5 @@ pub struct RepairReport {
     pub left_aside: Vec<String>,
     /// Patches that pass, best first.
     pub patches: Vec<RepairPatch>,
-    /// What it cost.
     pub effort: SearchEffort,
 }

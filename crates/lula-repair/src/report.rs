@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TestOutcome {
-    /// It passed.
     Passed,
     /// An assertion did not hold.
     Failed,
@@ -22,7 +21,6 @@ pub enum TestOutcome {
 pub struct TestCase {
     /// Stable name, as the framework takes it on its command line.
     pub id: String,
-    /// How it ended.
     pub outcome: TestOutcome,
     /// Why, for one that did not pass.
     #[serde(default)]

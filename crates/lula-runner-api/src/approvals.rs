@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a denial says where people did not agree.
 pub const REJECTED: &str = "the act was rejected";
-/// What it says where nobody answered in time.
+/// What it says where no approver answered in time.
 pub const EXPIRED: &str = "nobody agreed in time";
 
 /// A question put to people.
@@ -23,15 +23,15 @@ pub struct ApprovalView {
     pub role: Option<String>,
     /// `pending`, `approved`, `used`, `void`, `rejected` or `expired`.
     pub standing: String,
-    /// How many agreed.
+    /// How many approvers agreed so far.
     pub approvals: u32,
-    /// How many have to.
+    /// How many approvers have to agree.
     pub needed: u32,
     /// Exactly what would be done, as it is shown.
     pub rendered: String,
-    /// Who wants it.
+    /// The person or process that asked for the act.
     pub requester: Principal,
-    /// Who answered what.
+    /// Every answer so far, with its approver.
     pub votes: Vec<VoteView>,
 }
 
@@ -43,22 +43,20 @@ impl ApprovalView {
     }
 }
 
-/// One answer.
+/// The answer of one approver.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VoteView {
-    /// Who answered.
     pub approver: Principal,
-    /// In which role.
+    /// The role in which the approver answered.
     pub role: String,
-    /// What.
     pub decision: ApprovalDecision,
 }
 
-/// Every open question.
+/// Every question that waits for an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalList {
-    /// The oldest first.
+    /// In order, the oldest first.
     pub approvals: Vec<ApprovalView>,
 }

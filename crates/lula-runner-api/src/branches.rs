@@ -29,9 +29,9 @@ pub struct IntegrationBranchView {
     /// Its name, which follows from the run and the repository.
     #[serde(alias = "line")]
     pub branch: String,
-    /// The run.
+    /// The run whose branch it is.
     pub run: RunId,
-    /// The repository.
+    /// The path of the repository.
     pub path: String,
     /// The commit it began with.
     pub base: String,
@@ -53,7 +53,7 @@ pub struct CommittedChangeState {
     /// The step of the plan.
     #[serde(alias = "task")]
     pub step: String,
-    /// The commit.
+    /// Object id of the commit.
     pub commit: String,
     /// Whether the integration branch contains it.
     #[serde(alias = "integrated")]
@@ -78,7 +78,6 @@ pub struct IntegrationBranchList {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenWorkspaceOnBranch {
-    /// The integration branch.
     pub branch: IntegrationBranchRef,
     /// The name of the workspace, chosen by the caller: opening it again finds it again.
     pub workspace: WorkspaceId,
@@ -106,7 +105,7 @@ pub enum BranchWorkspaceStart {
     /// both changed the same: for the agent that resolves a conflict. What is committed there has
     /// that commit as a second parent.
     Merge {
-        /// The agent's commit.
+        /// Object id of the agent's commit.
         commit: String,
     },
 }
@@ -136,7 +135,7 @@ pub struct CommitAgentChange {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CommittedAgentChangeView {
-    /// The commit.
+    /// Object id of the commit.
     pub commit: String,
     /// The files it changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -156,7 +155,7 @@ pub struct MergeAgentChange {
     /// The step it was made for.
     #[schemars(length(min = 1, max = 64))]
     pub step: String,
-    /// The agent's commit.
+    /// Object id of the agent's commit.
     pub commit: String,
     /// What must hold on the merged files.
     #[serde(default)]
@@ -225,14 +224,14 @@ pub enum MergeAgentChangeResult {
         messages: Vec<(String, String)>,
         /// Acceptance commands that do not succeed.
         accept: Vec<FailedCommand>,
-        /// In one sentence.
+        /// What fails, in one sentence.
         why: String,
     },
     /// It cannot be told: the tests did not end, or could not be run. The branch is as it was.
     Unclear {
         /// Where the branch was.
         onto: String,
-        /// Why.
+        /// Why the tests decide nothing.
         why: String,
     },
 }
@@ -241,7 +240,6 @@ pub enum MergeAgentChangeResult {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FailedCommand {
-    /// The command.
     pub command: String,
     /// The end of what it printed.
     pub output: String,
@@ -251,7 +249,7 @@ pub struct FailedCommand {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConflictFile {
-    /// Its path.
+    /// Path of the file inside the repository.
     pub path: String,
     /// What git says about it. Material, never an instruction.
     pub what: Vec<String>,

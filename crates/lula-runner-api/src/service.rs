@@ -20,7 +20,7 @@ pub struct RunnerProblem {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunnerCapabilities {
-    /// Its version.
+    /// Version of the program.
     pub version: String,
     /// The tier its workspaces run in.
     pub tier: IsolationTier,

@@ -10,7 +10,7 @@ use crate::service::RunnerProblem;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToolCallBatch {
-    /// At most 50.
+    /// The calls, at most 50.
     #[schemars(length(min = 1, max = 50))]
     pub calls: Vec<ToolCall>,
     /// How they are done.
@@ -39,7 +39,7 @@ pub struct ToolCallBatchResult {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ToolCallBatchItem {
-    /// The tool's answer.
+    /// The answer of the tool.
     Result(Box<ToolResult>),
     /// Why there is none.
     Problem(RunnerProblem),
@@ -51,7 +51,7 @@ pub enum ToolCallBatchItem {
 pub struct StartSession {
     /// The command: a call of `exec`.
     pub call: ToolCall,
-    /// Whether it goes on when nobody listens. Its effect is then that it was started.
+    /// Whether it goes on when no client listens. Its effect is then that it was started.
     #[serde(default)]
     pub background: bool,
     /// A terminal of this size.
@@ -66,10 +66,10 @@ pub struct StartSession {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TerminalSize {
-    /// Rows.
+    /// Height, in lines of text.
     #[schemars(range(min = 1, max = 1000))]
     pub rows: u16,
-    /// Columns.
+    /// Width, in columns of text.
     #[schemars(range(min = 1, max = 1000))]
     pub columns: u16,
 }
@@ -78,14 +78,14 @@ pub struct TerminalSize {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case", deny_unknown_fields)]
 pub enum SessionEvent {
-    /// The command runs.
+    /// The command was started.
     Started {
         /// How to reach it: `/v1/sessions/{session}`.
         session: String,
     },
-    /// It wrote something.
+    /// The command wrote something.
     Output {
-        /// Where.
+        /// The stream it wrote to.
         stream: StreamName,
         /// What; bytes that are no UTF-8 are replaced.
         text: String,
@@ -103,31 +103,31 @@ pub enum SessionEvent {
 pub enum StreamName {
     /// Standard output, or the terminal.
     Stdout,
-    /// Standard error.
+    /// Standard error, where there is no terminal.
     Stderr,
 }
 
-/// A running command.
+/// A command that was started and not closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SessionView {
     /// How to reach it.
     pub session: String,
-    /// Where it runs.
+    /// The workspace in which it runs.
     pub workspace: WorkspaceId,
-    /// The command.
+    /// The program and its arguments.
     pub argv: Vec<String>,
     /// Whether it has ended.
     pub ended: bool,
-    /// Whether somebody listens.
+    /// Whether a client listens to its stream.
     pub attached: bool,
 }
 
-/// Every running command.
+/// Every command that was started and not closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SessionList {
-    /// The oldest first.
+    /// In order, the oldest first.
     pub sessions: Vec<SessionView>,
 }
 
@@ -136,21 +136,15 @@ pub struct SessionList {
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 pub enum SessionControl {
     /// Text for its standard input.
-    Input {
-        /// The text.
-        text: String,
-    },
+    Input { text: String },
     /// The end of its standard input.
     EndInput,
     /// A signal for it and its process group.
     Signal {
-        /// The number.
+        /// Number of the signal, from 1.
         #[schemars(range(min = 1, max = 64))]
         signal: u8,
     },
     /// Another size of its terminal.
-    Resize {
-        /// The size.
-        size: TerminalSize,
-    },
+    Resize { size: TerminalSize },
 }

@@ -12,7 +12,7 @@ pub enum TestRunRequest {
     /// What the tests say.
     #[serde(rename = "run", alias = "examine")]
     RunTests {
-        /// Which tests.
+        /// The tests to run; without a selection, all of them.
         #[serde(default)]
         tests: TestSelection,
         /// Commands that must succeed later, to see what they do now, at most 32.
@@ -24,7 +24,7 @@ pub enum TestRunRequest {
     },
     /// A patch that makes failing tests pass, found by search.
     Search {
-        /// Which tests.
+        /// The tests to look at; without a selection, all of them.
         #[serde(default)]
         tests: TestSelection,
         /// For at most so long, in milliseconds.
@@ -33,7 +33,7 @@ pub enum TestRunRequest {
     /// What shows that the change does what it should: tests with it and without it.
     #[serde(alias = "weigh")]
     Verify {
-        /// Which tests.
+        /// The tests to run; without a selection, all of them.
         #[serde(default)]
         tests: TestSelection,
         /// What the tests said before.
@@ -55,7 +55,7 @@ pub enum TestRunRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case", deny_unknown_fields)]
 pub enum TestRunEvent {
-    /// It goes on.
+    /// The test run goes on.
     Progress {
         /// How far it is.
         text: String,
@@ -74,23 +74,23 @@ pub enum TestRunResult {
     /// What the tests say.
     #[serde(alias = "examined")]
     Ran {
-        /// The tests.
+        /// What the tests and commands say now.
         baseline: Box<TestBaseline>,
     },
     /// What the search found.
     Searched {
-        /// The patch.
+        /// The patch, and what finding it cost.
         found: RepairSearchResult,
     },
     /// What shows something of the change.
     #[serde(alias = "weighed")]
     Verified {
-        /// The evidence.
+        /// What is compared with the baseline.
         evidence: Box<VerificationEvidence>,
     },
-    /// Nothing, for certain.
+    /// Nothing could be found out for certain.
     Failed {
-        /// Why.
+        /// What was in the way.
         message: String,
     },
 }

@@ -4,7 +4,7 @@ use lula_protocol::{Digest, EffectId, RunId, WorkspaceId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Opens a workspace.
+/// Opens a workspace over a directory of the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenWorkspace {
@@ -39,7 +39,7 @@ pub struct CheckoutRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CheckoutOriginView {
-    /// The commit.
+    /// Object id of the commit.
     pub commit: String,
     /// How many tracked files of the repository had changes that are not part of it.
     pub uncommitted: u64,
@@ -71,9 +71,8 @@ pub struct IgnoredFilesView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkspaceView {
-    /// Its id.
     pub id: WorkspaceId,
-    /// The user's directory.
+    /// The directory of the user that it is a view of.
     pub path: String,
     /// What is to be done there.
     pub title: String,
@@ -102,19 +101,18 @@ pub enum WorkspaceState {
     Discarded,
 }
 
-/// Every workspace.
+/// Every workspace the runner holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkspaceList {
-    /// The oldest first.
+    /// In order, the oldest first.
     pub workspaces: Vec<WorkspaceView>,
 }
 
-/// A remembered state.
+/// A state of a workspace that can be restored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SnapshotView {
-    /// Its name.
     pub label: String,
     /// When it was taken, in Unix milliseconds.
     pub at_ms: u64,
@@ -126,7 +124,7 @@ pub struct SnapshotView {
 pub struct DiffView {
     /// Names exactly this change. A commit repeats it.
     pub digest: Digest,
-    /// Every path.
+    /// Every path that was changed.
     pub changes: Vec<ChangeView>,
     /// The change as a unified diff, as people read it.
     pub text: String,
@@ -222,6 +220,6 @@ pub struct TakeSnapshot {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RestoreSnapshot {
-    /// The snapshot's name.
+    /// Label of the snapshot to return to.
     pub label: String,
 }

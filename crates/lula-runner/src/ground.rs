@@ -173,7 +173,7 @@ fn going_on(stop: &CommandStopper) -> Result<(), ForkSourceError> {
     if stop.is_set() {
         return Err(ForkSourceError::new(
             "going on",
-            "nobody waits for it any more",
+            "no caller waits for it any more",
         ));
     }
     Ok(())

@@ -13,7 +13,7 @@ const GONE_WITHIN: Duration = Duration::from_secs(5);
 /// Most effects that are remembered as stopped. A runner lives as long as a run, which has fewer.
 const REMEMBERED: usize = 1 << 16;
 
-/// Ends commands.
+/// Ends the commands of one effect, those under way and those to come.
 #[derive(Debug, Default)]
 pub struct CommandStopper {
     set: AtomicBool,
@@ -70,11 +70,11 @@ impl CommandStopper {
 /// What runs for effects, and effects that must not run any more.
 #[derive(Debug, Default)]
 pub(crate) struct EffectStopper {
-    known: Mutex<Known>,
+    known: Mutex<StoppableEffects>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct StoppableEffects {
     under_way: HashMap<EffectId, Arc<CommandStopper>>,
     /// Stopped, whether they had begun or not: whatever of them comes later does not run.
     stopped: HashSet<EffectId>,
@@ -101,7 +101,7 @@ impl Drop for RunningEffect<'_> {
 }
 
 impl EffectStopper {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, StoppableEffects> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -13,12 +13,10 @@ use lula_runner_api::client::RunnerAddress;
 /// How long a runner goes on without the process that started it.
 const ORPHANED: Duration = Duration::from_secs(3);
 
-/// How to run.
 #[derive(Debug)]
 pub struct RunnerOptions {
     /// What the runner works on.
     pub setup: RunnerSetup,
-    /// Where to listen.
     pub listen: RunnerAddress,
     /// The bearer key a port needs.
     pub key: Option<SecretString>,

@@ -97,7 +97,7 @@ pub(crate) struct SandboxBlueprint {
     /// The root, by the number its plan was announced under. None has the number 0: then the host's
     /// own tree is seen.
     pub(crate) template: u32,
-    /// Parents before children.
+    /// Paths to show, each parent before its children.
     pub(crate) placed: Vec<PlacedPath>,
     pub(crate) workspace: WorkspacePlan,
     /// Directories of the sandbox's own at paths of the host.

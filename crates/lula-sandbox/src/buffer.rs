@@ -1,7 +1,7 @@
 //! Space to read into that starts small: most of what is read is short, and memory that was never
 //! touched costs nothing.
 
-/// Bytes at first.
+/// Size of a buffer before anything was read, in bytes.
 const FIRST: usize = 4096;
 
 /// A buffer that grows as long as what is read fills it.

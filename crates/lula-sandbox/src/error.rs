@@ -38,7 +38,6 @@ pub enum SandboxError {
     /// A step of building failed. Nothing ran.
     #[error("sandbox refused while {stage} ({detail}): {source}{}", after("; ", .remedy.as_deref()))]
     Setup {
-        /// Which step.
         stage: SetupStage,
         /// What it was about.
         detail: String,
@@ -61,7 +60,6 @@ pub enum SandboxError {
          required_layers or run where it works"
     )]
     LayerMissing {
-        /// Which layer.
         layer: LayerName,
         /// Why it is not there.
         reason: String,
@@ -94,17 +92,14 @@ pub enum SandboxError {
         "the tier `{tier}` cannot lay a workspace over the real tree; use the tier `namespace`, or a \
          copy of the tree"
     )]
-    OverlayNeedsNamespaces {
-        /// The tier.
-        tier: IsolationTier,
-    },
+    OverlayNeedsNamespaces { tier: IsolationTier },
     /// The sandbox ended while something was asked of it.
     #[error("the sandbox has ended{}", after(": ", .reason.as_deref()))]
     Ended {
         /// Why, where it is known.
         reason: Option<String>,
     },
-    /// Control groups failed.
+    /// A control group could not be used.
     #[error(transparent)]
     Cgroup(#[from] CgroupError),
     /// The exec server spoke nonsense; the sandbox was ended.

@@ -37,12 +37,11 @@ const NAMESPACES: &str = "namespaces";
 pub struct HelperProgram(PathBuf);
 
 impl HelperProgram {
-    /// This very program.
+    /// The program that calls this, under its own file.
     pub fn this_program() -> Self {
         Self(PathBuf::from("/proc/self/exe"))
     }
 
-    /// Another program.
     pub fn program(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
     }

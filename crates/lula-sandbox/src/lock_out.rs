@@ -19,7 +19,6 @@ pub enum RetainedAccess {
 }
 
 impl RetainedAccess {
-    /// Where.
     pub fn path(&self) -> &Path {
         match self {
             Self::Read(path) | Self::Write(path) | Self::Use(path) => path,

@@ -13,12 +13,11 @@ use crate::record::{LogHead, LogRecord};
 pub struct Blob {
     /// Digest of the bytes.
     pub digest: Digest,
-    /// The bytes.
     pub bytes: Vec<u8>,
 }
 
 impl Blob {
-    /// Names bytes.
+    /// Takes the digest of bytes, which names them from now on.
     pub fn new(bytes: Vec<u8>) -> Self {
         Self {
             digest: Digest::of_bytes(&bytes),
@@ -60,13 +59,11 @@ impl EffectState {
 /// An effect as the store lists it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EffectRow {
-    /// Its identity.
     pub effect: EffectId,
     /// Sequence number of the event that announced it.
     pub intent_seq: u64,
     /// What may be done again.
     pub class: EffectClass,
-    /// Where it stands.
     pub state: EffectState,
     /// How often it was tried before.
     pub attempt: u32,
@@ -82,11 +79,11 @@ pub struct EffectRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalState {
-    /// People are asked.
+    /// Approvers are asked and can still answer.
     Open,
     /// They agreed; it can be used once.
     Approved,
-    /// They did not.
+    /// An approver said no, or too few said yes in time.
     Rejected,
     /// It was used, which can happen only once.
     Used,
@@ -114,15 +111,13 @@ impl ApprovalState {
 /// An approval as the store lists it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalRow {
-    /// The question.
     pub approval: ApprovalId,
     /// The run that asks.
     pub run: RunId,
     /// Digest of what is asked.
     pub digest: Digest,
-    /// Where it stands.
     pub state: ApprovalState,
-    /// Fresh per question.
+    /// Fresh for each question, so that no old token fits.
     pub nonce: String,
     /// When the answer becomes no.
     pub expires_ms: u64,
@@ -135,17 +130,14 @@ pub enum ApprovalChange {
     Open(ApprovalRow),
     /// An open question is answered.
     Decide {
-        /// Which.
         approval: ApprovalId,
-        /// How.
         approved: bool,
     },
     /// An approval is used up. Fails, and the whole append with it, unless the approval is
     /// approved, unused and for exactly this digest.
     Use {
-        /// Which.
         approval: ApprovalId,
-        /// For what.
+        /// Digest of what is done under the approval.
         digest: Digest,
     },
 }
@@ -153,13 +145,12 @@ pub enum ApprovalChange {
 /// What a run holds of one dimension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerRow {
-    /// Which dimension.
     pub dimension: BudgetDimension,
     /// The limit, if there is one.
     pub limit: Option<u64>,
     /// Held back for effects under way.
     pub reserved: u64,
-    /// Spent.
+    /// Spent by effects that ended.
     pub settled: u64,
 }
 
@@ -219,11 +210,10 @@ pub struct LogAppend {
     pub expected: LogHead,
     /// New entries, which continue `expected`.
     pub records: Vec<LogRecord>,
-    /// Blobs they name.
+    /// Values that the new entries name.
     pub blobs: Vec<Blob>,
-    /// Effects that changed.
+    /// Rows of effects that changed.
     pub effects: Vec<EffectRow>,
-    /// Approvals that change.
     pub approvals: Vec<ApprovalChange>,
     /// Budget rows that changed.
     pub ledger: Vec<LedgerRow>,

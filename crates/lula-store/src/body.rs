@@ -73,7 +73,6 @@ pub fn pack(bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Unpacks bytes.
 pub fn unpack(stored: &[u8]) -> Result<Vec<u8>, UnpackError> {
     match stored.split_first() {
         Some((&RAW, bytes)) => Ok(bytes.to_vec()),

@@ -22,7 +22,7 @@ use crate::transfer::whole_log;
 /// So many blobs are dropped in one transaction.
 const BATCH: usize = 256;
 
-/// What was dropped.
+/// What dropping the values of old runs freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct CompactionReport {
     /// Runs that are over and old enough.

@@ -31,7 +31,6 @@ pub enum StoreError {
     Approval {
         /// The approval that cannot be used.
         approval: ApprovalId,
-        /// Why.
         why: &'static str,
     },
     /// A committed state would spend more than the limit.
@@ -59,9 +58,8 @@ pub enum StoreError {
     CorruptEvent {
         /// The run whose log holds the event.
         run: RunId,
-        /// The position.
+        /// Sequence number of the event.
         seq: u64,
-        /// Why.
         why: String,
     },
     /// The log of a run is not whole.
@@ -69,7 +67,6 @@ pub enum StoreError {
     BrokenLog {
         /// The run whose log it is.
         run: RunId,
-        /// Where.
         source: BrokenLogChain,
     },
     /// A newer program wrote this.
@@ -78,11 +75,10 @@ pub enum StoreError {
          was not touched"
     )]
     Newer {
-        /// What has it.
+        /// The database or table that has the newer schema.
         what: &'static str,
-        /// The version found.
         found: u32,
-        /// The version known.
+        /// The newest that this program knows.
         known: u32,
     },
     /// The server would forget acknowledged data.
@@ -111,12 +107,10 @@ pub enum StoreError {
     /// A value cannot be stored.
     #[error(transparent)]
     Payload(#[from] PayloadError),
-    /// The backend failed.
     #[error("{backend}: {message}")]
     Backend {
         /// The kind of store that failed.
         backend: &'static str,
-        /// What it said.
         message: String,
     },
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::append::{Blob, LedgerRow};
 use crate::record::{LogHead, LogRecord};
 
-/// What survives what.
+/// What acknowledged data survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum Durability {
@@ -39,7 +39,6 @@ pub enum RunStatus {
 }
 
 impl RunStatus {
-    /// Every status.
     pub const ALL: [Self; 4] = [Self::Ready, Self::Running, Self::Suspended, Self::Done];
 
     /// The name in a database.
@@ -67,21 +66,17 @@ impl fmt::Display for RunStatus {
 /// A run to be created, with its first events.
 #[derive(Debug, Clone)]
 pub struct NewRun {
-    /// Its id.
     pub run: RunId,
-    /// Whose it is.
     pub tenant: String,
     /// Which graph it follows.
     pub graph: String,
-    /// In which version.
     pub graph_version: u32,
     /// Where it was forked from.
     pub parent: Option<ParentRun>,
     /// The first entries of its log.
     pub records: Vec<LogRecord>,
-    /// Blobs those name.
+    /// Values that those entries name.
     pub blobs: Vec<Blob>,
-    /// Its limits.
     pub ledger: Vec<LedgerRow>,
     /// The epoch it begins with: 0 for one that waits in the queue, 1 for one that is owned from
     /// the start, more for one that was brought from elsewhere.
@@ -135,19 +130,15 @@ pub struct RunLease {
 /// What a store knows of a run without reading its log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RunRow {
-    /// Its id.
     pub run: RunId,
-    /// Whose it is.
     pub tenant: String,
     /// Which graph it follows.
     pub graph: String,
-    /// In which version.
     pub graph_version: u32,
-    /// Where it stands.
     pub status: RunStatus,
     /// How often it was claimed.
     pub epoch: u64,
-    /// Who has it.
+    /// The worker that has it; none while it waits in the queue.
     pub owner: Option<String>,
     /// When it may be claimed: at once, when its lease ends, when its time comes, never.
     pub due_ms: Option<u64>,

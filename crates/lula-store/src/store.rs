@@ -20,7 +20,7 @@ pub enum StoreHint {
     Run(RunId),
     /// Something was sent to this run.
     Signal(RunId),
-    /// Somewhere.
+    /// To some run, which one is not known.
     Any,
 }
 

@@ -23,9 +23,8 @@ const PAGE: u32 = 512;
 pub struct StoreCheckReport {
     /// Runs that were gone through.
     pub runs: u64,
-    /// Log entries.
     pub events: u64,
-    /// Blobs they name.
+    /// Blobs that those entries name.
     pub blobs: u64,
     /// Blobs they name that were dropped to make room.
     pub dropped: u64,

@@ -15,11 +15,9 @@ pub enum WorkspaceError {
     /// The operating system said no.
     #[error("cannot {what} {path}: {source}")]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
-        /// To what.
         path: String,
-        /// Why not.
         source: io::Error,
     },
     /// A name that no path inside a workspace has.
@@ -28,7 +26,6 @@ pub enum WorkspaceError {
     /// A record or journal that was not written by this program, or by a newer one.
     #[error("{path} is damaged: {reason}")]
     BadRecord {
-        /// Which file.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
@@ -36,25 +33,20 @@ pub enum WorkspaceError {
     /// The private layer holds what only an attacker, or another program, puts there.
     #[error("{path} in the workspace's layer carries {what}, which its file system does not write")]
     ForeignMark {
-        /// Where.
         path: WorkspacePath,
-        /// Which mark.
+        /// The mark that was found, and does not belong there.
         what: String,
     },
     /// More than can be looked through.
     #[error("the workspace has more than {limit} {what}")]
     TooMuch {
-        /// Of what.
+        /// What there is too much of.
         what: &'static str,
-        /// The limit.
         limit: u64,
     },
     /// A file that changes faster than it can be read.
     #[error("{path} changes while it is read")]
-    Busy {
-        /// Which one.
-        path: WorkspacePath,
-    },
+    Busy { path: WorkspacePath },
     /// The user's tree has moved on where the workspace changed it too.
     #[error("{} changed since the workspace was opened", listed(.0))]
     Conflicts(Vec<WorkspacePath>),
@@ -88,7 +80,6 @@ pub enum WorkspaceError {
     Ambiguous {
         /// The abbreviation that was given.
         given: String,
-        /// What it fits.
         ids: Vec<WorkspaceId>,
     },
     /// There is nothing to undo or redo.
@@ -99,7 +90,6 @@ pub enum WorkspaceError {
     NoSuchSnapshot {
         /// The workspace that was searched.
         id: WorkspaceId,
-        /// The name.
         label: String,
     },
     /// A session works in it.
@@ -119,7 +109,7 @@ pub enum WorkspaceError {
     Full {
         /// Bytes taken by workspaces that still have something to review.
         used: u64,
-        /// The limit.
+        /// Most bytes that all layers may take.
         allowed: u64,
     },
     /// The file system cannot exchange two files in one step, so a commit could not be undone by a
@@ -136,7 +126,6 @@ pub enum WorkspaceError {
 }
 
 impl WorkspaceError {
-    /// The stable code.
     pub const fn code(&self) -> Code {
         match self {
             Self::Conflicts(_) => Code::WorkspaceConflict,

@@ -1,10 +1,12 @@
 //! Holds the workspace to ARCHITECTURE.md: who may know whom, where `unsafe` may stand, who may
-//! speak HTTP, which lints apply, that one name means one type, that comments name who acts, that the binary is
-//! thin, and that nothing names the machine it was written on.
+//! speak HTTP, which lints apply, that one name means one type, that comments name who acts and doc
+//! comments say something, that the binary is thin, and that nothing names the machine it was written
+//! on.
 //!
 //! Every rule is a function from data to [`Violation`]s, so that each can be shown to fail.
 
 mod dependencies;
+mod doc_comments;
 mod lints;
 mod names;
 mod paths;
@@ -61,6 +63,7 @@ pub(crate) fn check(repository: &Repository) -> Result<Vec<Violation>> {
     violations.extend(paths::check(repository, &files)?);
     violations.extend(names::check(repository, &files)?);
     violations.extend(prose::check(repository, &files)?);
+    violations.extend(doc_comments::check(repository, &files)?);
     violations.extend(thin_binary::check(repository, &files)?);
     Ok(violations)
 }

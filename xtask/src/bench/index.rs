@@ -181,7 +181,7 @@ fn cpu(row: &Value) -> f64 {
         .unwrap_or(f64::NAN)
 }
 
-/// Ours over theirs.
+/// Our time as a part of the other tool's.
 fn ratio(rows: &[Value], situation: &str) -> Option<f64> {
     let of = |engine: &str| {
         let mut rows = rows.iter();

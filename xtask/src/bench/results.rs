@@ -10,9 +10,9 @@ use serde_json::Value;
 /// What a benchmark found, in the forms in which it is looked at.
 pub(super) struct Results<'a> {
     pub(super) report: &'a Value,
-    /// In Markdown.
+    /// The results as a table in Markdown.
     pub(super) table: &'a str,
-    /// As an SVG.
+    /// The results as a plot in SVG.
     pub(super) plot: &'a str,
 }
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 const RECIPES: &str = include_str!("../../../eval/real/projects.json");
 
-/// One project.
+/// One real project, with the bugs that are put into it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Recipe {
@@ -100,7 +100,7 @@ impl Recipe {
     }
 }
 
-/// One operator, changed.
+/// A bug that is put into the project: one operator, changed.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Bug {

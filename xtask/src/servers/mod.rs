@@ -55,7 +55,7 @@ impl Need {
         }
     }
 
-    fn start(self) -> Result<Running> {
+    fn start(self) -> Result<RunningServer> {
         match self {
             Self::Postgres => postgres::start(),
             Self::Redis => redis::start(),
@@ -64,7 +64,7 @@ impl Need {
 }
 
 /// A server that answered at least once.
-struct Running {
+struct RunningServer {
     url: String,
     /// What else tests are told: how to speak to it encrypted.
     also: Vec<(&'static str, String)>,
@@ -73,7 +73,7 @@ struct Running {
 
 /// The servers that are up, until this is dropped.
 #[derive(Default)]
-pub(crate) struct Servers(Vec<(Need, Running)>);
+pub(crate) struct Servers(Vec<(Need, RunningServer)>);
 
 impl Servers {
     pub(crate) fn start(&mut self, need: Need) -> Result<()> {
@@ -111,13 +111,15 @@ impl Servers {
 
     /// One line for each server: its address, its process and its files.
     pub(crate) fn places(&self) -> impl Iterator<Item = String> {
-        self.0.iter().map(|(need, Running { url, process, .. })| {
-            let (variable, pid) = (need.variable(), process.pid());
-            format!(
-                "{variable}={url} (process {pid} in {})",
-                process.directory().display()
-            )
-        })
+        self.0
+            .iter()
+            .map(|(need, RunningServer { url, process, .. })| {
+                let (variable, pid) = (need.variable(), process.pid());
+                format!(
+                    "{variable}={url} (process {pid} in {})",
+                    process.directory().display()
+                )
+            })
     }
 }
 

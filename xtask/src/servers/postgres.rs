@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 
 use super::{
-    Running,
+    RunningServer,
     certificate::Certificate,
     process::{Home, Server},
 };
@@ -20,10 +20,10 @@ const DATABASE: &str = "postgres";
 /// Protocol 3.0, which every server still speaks.
 const PROTOCOL: u32 = 196_608;
 
-pub(super) fn start() -> Result<Running> {
+pub(super) fn start() -> Result<RunningServer> {
     let (process, port) = Server::start("postgres", initialise, command, ping)?;
     let authority = process.directory().join("ca.pem");
-    Ok(Running {
+    Ok(RunningServer {
         also: vec![("LULA_TEST_POSTGRES_CA", authority.display().to_string())],
         url: format!(
             "postgres://{USER}@{}:{port}/{DATABASE}",

@@ -11,12 +11,12 @@ use std::{
 use anyhow::{Context, Result, ensure};
 
 use super::{
-    Running,
+    RunningServer,
     certificate::Certificate,
     process::{Home, Server, free_port},
 };
 
-pub(super) fn start() -> Result<Running> {
+pub(super) fn start() -> Result<RunningServer> {
     let encrypted = Cell::new(0);
     let command = |home: &Home, port: u16| {
         encrypted.set(free_port()?);
@@ -25,7 +25,7 @@ pub(super) fn start() -> Result<Running> {
     let (process, port) = Server::start("redis", Certificate::make, command, ping)?;
     let authority = process.directory().join("ca.pem");
     let encrypted = format!("rediss://{}:{}/0", Ipv4Addr::LOCALHOST, encrypted.get());
-    Ok(Running {
+    Ok(RunningServer {
         also: vec![
             ("LULA_TEST_REDIS_TLS_URL", encrypted),
             ("LULA_TEST_REDIS_CA", authority.display().to_string()),

@@ -53,7 +53,7 @@ impl Check {
     }
 }
 
-/// What to run.
+/// Which of the steps to run.
 pub(crate) struct Selection {
     checks: Vec<Check>,
     nextest: Vec<String>,

@@ -27,7 +27,7 @@ pub(crate) struct ConversationFailure {
     pub(crate) unavailable: bool,
 }
 
-/// A conversation.
+/// A conversation with one model, and what it used so far.
 pub(crate) struct CoderConversation<'a> {
     model: &'a ModelChoice,
     tally: &'a mut VisitModelUsage,

@@ -32,7 +32,7 @@ const UNCHANGED: &str = "they leave every file as it was, so nothing is mended; 
                          makes it fail and write it differently";
 
 /// Files by path; `None` for one that does not exist.
-type Texts = BTreeMap<String, Option<String>>;
+type FileTexts = BTreeMap<String, Option<String>>;
 
 pub(super) async fn write(
     work: &CodingState,
@@ -43,7 +43,7 @@ pub(super) async fn write(
 ) -> NodeVisitFuture<CodingGraph> {
     let model = chosen.model;
     let place = workspace(work)?;
-    let mut texts = Texts::new();
+    let mut texts = FileTexts::new();
     let mut shown = String::new();
     let likely = work.brief.as_ref().map(|brief| brief.likely.clone());
     for path in likely.unwrap_or_default() {
@@ -145,7 +145,7 @@ pub(super) async fn write(
 async fn finish(
     place: &WorkspaceId,
     kept: &BTreeMap<String, String>,
-    texts: &Texts,
+    texts: &FileTexts,
     model: &ModelChoice,
     ctx: &mut NodeContext<'_>,
 ) -> NodeVisitFuture<CodingGraph> {
@@ -191,7 +191,7 @@ async fn finish(
 async fn fetch(
     place: &WorkspaceId,
     path: &str,
-    texts: &mut Texts,
+    texts: &mut FileTexts,
     ctx: &mut NodeContext<'_>,
 ) -> Result<Option<String>, VisitStop> {
     if let Some(known) = texts.get(path) {

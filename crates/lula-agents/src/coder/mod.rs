@@ -22,15 +22,15 @@ use crate::work::{CodingState, EarlyEnd, RunStateEvent};
 /// The name the built-in repairer goes by.
 pub(crate) const REPAIRER: &str = "repairer";
 
-/// Who writes next.
+/// Which of the coders works on this attempt.
 #[derive(Debug, PartialEq)]
-enum Writer<'a> {
+enum AttemptCoder<'a> {
     Repairer,
     WithTools(ChosenModel<'a>),
     Editor(ChosenModel<'a>, EditFormat),
     /// A model that changes nothing and has no tools.
     Reader(ChosenModel<'a>),
-    Nobody(EarlyEnd),
+    NoCoder(EarlyEnd),
 }
 
 pub(crate) async fn visit(
@@ -38,8 +38,8 @@ pub(crate) async fn visit(
     ctx: &mut NodeContext<'_>,
 ) -> NodeVisitFuture<CodingGraph> {
     let writer = writer(work);
-    if let Writer::Nobody(end) = writer {
-        return Ok(NodeExit::by(RunNodeExit::Nobody).with(RunStateEvent::Ending { end }));
+    if let AttemptCoder::NoCoder(end) = writer {
+        return Ok(NodeExit::by(RunNodeExit::NoCoder).with(RunStateEvent::Ending { end }));
     }
     // Every attempt begins where the repository stands.
     let reset = RunEffect::Reset {
@@ -49,23 +49,23 @@ pub(crate) async fn visit(
         ctx.effect::<()>(reset.request()).await?;
     }
     match writer {
-        Writer::Repairer => repairer::write(work, ctx).await,
-        Writer::WithTools(chosen) => {
+        AttemptCoder::Repairer => repairer::write(work, ctx).await,
+        AttemptCoder::WithTools(chosen) => {
             let mut tally = VisitModelUsage::default();
             let left = tools::write(work, &chosen, &mut tally, ctx).await?;
             Ok(asked(left, work, &chosen, tally))
         }
-        Writer::Editor(chosen, format) => {
+        AttemptCoder::Editor(chosen, format) => {
             let mut tally = VisitModelUsage::default();
             let left = edits::write(work, &chosen, format, &mut tally, ctx).await?;
             Ok(asked(left, work, &chosen, tally))
         }
-        Writer::Reader(chosen) => {
+        AttemptCoder::Reader(chosen) => {
             let mut tally = VisitModelUsage::default();
             let left = findings::read(work, &chosen, &mut tally, ctx).await?;
             Ok(asked(left, work, &chosen, tally))
         }
-        Writer::Nobody(_) => Ok(NodeExit::by(RunNodeExit::Nobody)),
+        AttemptCoder::NoCoder(_) => Ok(NodeExit::by(RunNodeExit::NoCoder)),
     }
 }
 
@@ -101,11 +101,11 @@ fn done(way: RunNodeExit, by: &str, summary: String) -> NodeDeparture {
 
 /// Whether there is a coder for another try.
 pub(crate) fn is_left(work: &CodingState) -> bool {
-    !matches!(writer(work), Writer::Nobody(_))
+    !matches!(writer(work), AttemptCoder::NoCoder(_))
 }
 
 /// Who writes next. Pure.
-fn writer(work: &CodingState) -> Writer<'_> {
+fn writer(work: &CodingState) -> AttemptCoder<'_> {
     let searched = work.failures.iter().find(|failure| failure.by == REPAIRER);
     let reads = work
         .task
@@ -118,29 +118,29 @@ fn writer(work: &CodingState) -> Writer<'_> {
         work.task.coder
     };
     if choice != CoderChoice::Model && work.intent() == TaskIntent::Repair && searched.is_none() {
-        return Writer::Repairer;
+        return AttemptCoder::Repairer;
     }
     if choice == CoderChoice::Repairer {
         let why = match searched {
             Some(failure) => failure.evidence.clone(),
             None => "the repairer mends failing tests, and this task is something else".to_owned(),
         };
-        return Writer::Nobody(EarlyEnd::Halted { why });
+        return AttemptCoder::NoCoder(EarlyEnd::Halted { why });
     }
     let Some(chosen) = choose(work, ModelRole::Coder) else {
-        return Writer::Nobody(nobody(work, searched));
+        return AttemptCoder::NoCoder(no_coder(work, searched));
     };
     if chosen.model.capability == OutputCapability::ToolCalls {
-        Writer::WithTools(chosen)
+        AttemptCoder::WithTools(chosen)
     } else if reads {
-        Writer::Reader(chosen)
+        AttemptCoder::Reader(chosen)
     } else {
         let format = format_for(work, chosen.model);
-        Writer::Editor(chosen, format)
+        AttemptCoder::Editor(chosen, format)
     }
 }
 
-fn nobody(work: &CodingState, searched: Option<&AttemptFailure>) -> EarlyEnd {
+fn no_coder(work: &CodingState, searched: Option<&AttemptFailure>) -> EarlyEnd {
     const HOW: &str = "name one with --model PROVIDER/MODEL, for example --model \
                        ollama/qwen2.5-coder:7b or, with a key in the environment, --model \
                        anthropic/claude-sonnet-4-5; `lula doctor` shows what is there";
@@ -235,15 +235,15 @@ mod tests {
     fn failing_tests_are_searched_first_and_a_model_asked_after() {
         let strong = model("a/strong", OutputCapability::ToolCalls);
         let mut work = work("fix the failing tests", &["t"], &[strong]);
-        assert_eq!(writer(&work), Writer::Repairer);
+        assert_eq!(writer(&work), AttemptCoder::Repairer);
         fail(&mut work, REPAIRER, AttemptFailureClass::NotFound);
-        assert!(matches!(writer(&work), Writer::WithTools(_)));
+        assert!(matches!(writer(&work), AttemptCoder::WithTools(_)));
     }
 
     #[test]
     fn without_a_model_other_tasks_say_what_they_need() {
         let work = work("add a flag", &[], &[]);
-        let Writer::Nobody(EarlyEnd::NeedsModel { why }) = writer(&work) else {
+        let AttemptCoder::NoCoder(EarlyEnd::NeedsModel { why }) = writer(&work) else {
             panic!("{:?}", writer(&work));
         };
         assert!(why.contains("--model"), "{why}");
@@ -254,7 +254,7 @@ mod tests {
         let weak = model("a/weak", OutputCapability::JsonSchema);
         let mut work = work("add a flag", &[], std::slice::from_ref(&weak));
         let format = |work: &CodingState| match writer(work) {
-            Writer::Editor(_, format) => format,
+            AttemptCoder::Editor(_, format) => format,
             other => panic!("{other:?}"),
         };
         assert_eq!(format(&work), EditFormat::SearchReplace);

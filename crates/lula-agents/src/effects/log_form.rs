@@ -26,9 +26,9 @@ const KINDS: &[(&str, &str)] = &[
 ];
 
 /// An effect as logs spell it.
-pub(crate) struct Logged<'a>(pub(super) &'a RunEffect);
+pub(crate) struct EffectLogForm<'a>(pub(super) &'a RunEffect);
 
-impl Serialize for Logged<'_> {
+impl Serialize for EffectLogForm<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ours = serde_json::to_value(self.0).map_err(serde::ser::Error::custom)?;
         to_log(ours).serialize(serializer)

@@ -59,7 +59,7 @@ impl GuidelineCheck {
 
 /// The changed lines of one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Changed {
+struct ChangedLines {
     path: String,
     added: Vec<String>,
     removed: Vec<String>,
@@ -67,13 +67,13 @@ struct Changed {
 
 /// A unified diff, by file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct DiffHunksByFile(Vec<Changed>);
+pub struct DiffHunksByFile(Vec<ChangedLines>);
 
 impl DiffHunksByFile {
     /// Reads a diff. Lines count only inside hunks, whose headers say how many there are: a changed
     /// line that looks like a header is a line.
     pub fn read(diff: &str) -> Self {
-        let mut files: Vec<Changed> = Vec::new();
+        let mut files: Vec<ChangedLines> = Vec::new();
         let (mut old, mut new) = (0_u64, 0_u64);
         for line in diff.lines() {
             if old == 0 && new == 0 {
@@ -85,9 +85,9 @@ impl DiffHunksByFile {
                     }
                 } else if let Some(path) = line.strip_prefix("--- ") {
                     let path = path.split('\t').next().unwrap_or(path);
-                    files.push(Changed {
+                    files.push(ChangedLines {
                         path: path.strip_prefix("a/").unwrap_or(path).to_owned(),
-                        ..Changed::default()
+                        ..ChangedLines::default()
                     });
                 } else if let Some((was, is)) = counts(line) {
                     (old, new) = (was, is);
@@ -124,11 +124,11 @@ impl DiffHunksByFile {
             .sum()
     }
 
-    fn code(&self) -> impl Iterator<Item = &Changed> {
+    fn code(&self) -> impl Iterator<Item = &ChangedLines> {
         self.0.iter().filter(|file| !is_test_path(&file.path))
     }
 
-    fn tests(&self) -> impl Iterator<Item = &Changed> {
+    fn tests(&self) -> impl Iterator<Item = &ChangedLines> {
         self.0.iter().filter(|file| is_test_path(&file.path))
     }
 }
@@ -146,18 +146,18 @@ fn counts(line: &str) -> Option<(u64, u64)> {
     Some((count(words.next()?, '-')?, count(words.next()?, '+')?))
 }
 
-type Rated = (Option<i8>, String);
+type CheckRating = (Option<i8>, String);
 
-fn rated(score: i8, why: impl Into<String>) -> Rated {
+fn rated(score: i8, why: impl Into<String>) -> CheckRating {
     (Some(score), why.into())
 }
 
-fn unknown(why: &str) -> Rated {
+fn unknown(why: &str) -> CheckRating {
     (None, why.to_owned())
 }
 
 /// Rates a diff alone.
-pub(super) fn rate_diff(check: GuidelineCheck, limit: Option<u32>, diff: &str) -> Rated {
+pub(super) fn rate_diff(check: GuidelineCheck, limit: Option<u32>, diff: &str) -> CheckRating {
     let hunks = DiffHunksByFile::read(diff);
     match check {
         GuidelineCheck::SmallDiff => counted(hunks.lines(), limit.unwrap_or(120), "lines"),
@@ -208,7 +208,7 @@ pub(super) fn rate_diff(check: GuidelineCheck, limit: Option<u32>, diff: &str) -
                     .iter()
                     .any(|mark| line.starts_with(mark))
             };
-            let halves = |file: &&Changed| file.added.iter().filter(marker).count() > 1;
+            let halves = |file: &&ChangedLines| file.added.iter().filter(marker).count() > 1;
             let found = hunks.0.iter().find(halves);
             let found = found.map(|file| &file.path);
             said(
@@ -219,7 +219,7 @@ pub(super) fn rate_diff(check: GuidelineCheck, limit: Option<u32>, diff: &str) -
             )
         }
         GuidelineCheck::NoSwallowedErrors => {
-            let dropped = |file: &&Changed| {
+            let dropped = |file: &&ChangedLines| {
                 let pairs = file.added.windows(2);
                 let mut after = pairs.map(|pair| (pair[0].trim(), pair[1].trim()));
                 after.any(|(first, second)| {
@@ -241,7 +241,7 @@ pub(super) fn rate_diff(check: GuidelineCheck, limit: Option<u32>, diff: &str) -
     }
 }
 
-fn said(found: Option<&String>, good: i8, well: &str, badly: &str) -> Rated {
+fn said(found: Option<&String>, good: i8, well: &str, badly: &str) -> CheckRating {
     match found {
         None => rated(good, well),
         Some(text) => {
@@ -256,7 +256,7 @@ fn is_comment(line: &str) -> bool {
     line.starts_with("//") || (line.starts_with('#') && !line.starts_with("#["))
 }
 
-fn debug_output(hunks: &DiffHunksByFile) -> Rated {
+fn debug_output(hunks: &DiffHunksByFile) -> CheckRating {
     const STOPS: [&str; 5] = [
         "breakpoint()",
         "import pdb",
@@ -283,7 +283,7 @@ fn debug_output(hunks: &DiffHunksByFile) -> Rated {
 }
 
 /// From 2 for a quarter of what is too much down to −2 for more than four times that.
-fn counted(number: usize, limit: u32, what: &str) -> Rated {
+fn counted(number: usize, limit: u32, what: &str) -> CheckRating {
     let limit = usize::try_from(limit.max(1)).unwrap_or(usize::MAX);
     let score = if number <= limit / 4 {
         2
@@ -300,7 +300,7 @@ fn counted(number: usize, limit: u32, what: &str) -> Rated {
 }
 
 /// Rates one thing. Pure.
-pub(super) fn rate(check: GuidelineCheck, limit: Option<u32>, work: &CodingState) -> Rated {
+pub(super) fn rate(check: GuidelineCheck, limit: Option<u32>, work: &CodingState) -> CheckRating {
     let Some(proposal) = &work.proposal else {
         return unknown("nothing was changed");
     };
@@ -330,7 +330,7 @@ pub(super) fn rate(check: GuidelineCheck, limit: Option<u32>, work: &CodingState
     }
 }
 
-fn named_files(work: &CodingState, files: &[String]) -> Rated {
+fn named_files(work: &CodingState, files: &[String]) -> CheckRating {
     let Some(brief) = work.brief.as_ref().filter(|brief| !brief.likely.is_empty()) else {
         return unknown("nothing tells which files matter");
     };
@@ -347,8 +347,8 @@ fn named_files(work: &CodingState, files: &[String]) -> Rated {
     }
 }
 
-/// What tests said.
-fn tests(check: GuidelineCheck, work: &CodingState) -> Rated {
+/// Rates by what the tests said of the change.
+fn tests(check: GuidelineCheck, work: &CodingState) -> CheckRating {
     let Some(evidence) = &work.evidence else {
         return unknown("no test was run");
     };

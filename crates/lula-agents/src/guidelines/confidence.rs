@@ -37,7 +37,6 @@ type Matrix = [Vector; FEATURES];
 pub enum ReviewLabel {
     /// It was agreed to.
     Approved,
-    /// It was merged.
     Merged,
     /// It was turned down.
     Rejected,
@@ -58,7 +57,7 @@ impl ReviewLabel {
 pub struct ConfidenceCalibration {
     /// How many labels it was learned from.
     pub labels: u32,
-    /// The weights.
+    /// The mean of each weight, in the order of the features.
     mean: Vec<i64>,
     /// Their covariance, row by row.
     covariance: Vec<i64>,
@@ -97,7 +96,7 @@ impl ChangeConfidence {
         self.is_calibrated() && f64::from(self.permille) / 1000.0 > SURE && !self.is_unsure()
     }
 
-    /// For people.
+    /// The confidence as a sentence for the operator.
     pub fn spoken(&self) -> String {
         let calibrated = if self.is_calibrated() {
             format!("from {} labels", self.labels)

@@ -53,7 +53,7 @@ impl ConfidenceFeatures {
         values
     }
 
-    /// With their names.
+    /// The values, each with the name of its feature.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, f64)> {
         NAMES.into_iter().zip(self.values())
     }

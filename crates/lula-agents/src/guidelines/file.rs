@@ -23,20 +23,18 @@ const LONGEST: usize = 400;
 /// Whose file it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GuidelineFileTrust {
-    /// Of the operator.
+    /// The operator of this machine wrote it.
     Operator,
     /// Of a repository: it can only add and require.
     Repository,
 }
 
-/// A file.
+/// A guidelines file, as it was read.
 #[derive(Debug, Clone, Copy)]
 pub struct GuidelineFileSource<'a> {
     /// What to call it.
     pub file: &'a str,
-    /// Its text.
     pub text: &'a str,
-    /// Whose it is.
     pub trust: GuidelineFileTrust,
 }
 
@@ -44,11 +42,9 @@ pub struct GuidelineFileSource<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {what}")]
 pub struct GuidelineFileError {
-    /// The file.
     pub file: String,
     /// The line, counted from 1.
     pub line: usize,
-    /// What is wrong.
     pub what: String,
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn asked(work: &CodingState) -> Vec<&Guideline> {
         .collect()
 }
 
-/// The question.
+/// The question that a judging model is asked.
 pub(crate) fn request(
     work: &CodingState,
     model: &ModelChoice,

@@ -42,11 +42,11 @@ pub enum RatingPhase {
     Doubt,
 }
 
-/// Who rates it.
+/// Who rates a guideline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GuidelineRater {
-    /// Code.
+    /// A check in code, which is certain.
     Check(GuidelineCheck),
     /// A model that is not the author.
     Judge,
@@ -56,13 +56,11 @@ pub enum GuidelineRater {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Guideline {
-    /// Its name.
     pub id: String,
     /// Which wording of it.
     pub version: u32,
     /// When it is rated.
     pub phase: RatingPhase,
-    /// What it says.
     pub text: String,
     /// Only for tasks of this kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,7 +68,6 @@ pub struct Guideline {
     /// Only where such files are touched: beginnings of paths, or ends behind a `*`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub touches: Vec<String>,
-    /// Who rates it.
     pub rater: GuidelineRater,
     /// How much is too much, for checks that count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -137,13 +134,11 @@ impl GuidelineSet {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GuidelineScore {
-    /// Which guideline.
     pub id: String,
     /// Who rated it: `code`, or the name of a model.
     pub by: String,
     /// From −2, it is broken, to 2, it is kept; nothing where that cannot be told.
     pub score: Option<i8>,
-    /// Why.
     pub why: String,
     /// Whether a person is to be asked where it is negative.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -154,11 +149,9 @@ pub struct GuidelineScore {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StepRating {
-    /// Which step.
     pub phase: RatingPhase,
     /// Of which attempt, counted from 0.
     pub attempt: u32,
-    /// The ratings.
     pub scores: Vec<GuidelineScore>,
 }
 

@@ -13,9 +13,7 @@ const NAMED: usize = 50;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HealRunOutcome {
-    /// How it ended.
     pub exit: RunExit,
-    /// In one sentence.
     pub summary: String,
     /// Where its change is, where it made a branch.
     pub branch: Option<String>,
@@ -41,7 +39,7 @@ pub struct BreakageEpisode {
     pub seen: u32,
     /// The run that was begun for it.
     pub run: Option<RunId>,
-    /// When that was.
+    /// When that run was begun, Unix time in milliseconds.
     pub begun_ms: Option<u64>,
     /// What came of it.
     pub outcome: Option<HealRunOutcome>,
@@ -53,9 +51,8 @@ pub struct BreakageEpisode {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RepositoryHealHistory {
-    /// The repository.
     pub repository: String,
-    /// The oldest first.
+    /// In order, the oldest first.
     pub episodes: Vec<BreakageEpisode>,
     /// The name of the look under way: what a killed one left behind is found by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

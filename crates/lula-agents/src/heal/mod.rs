@@ -33,9 +33,8 @@ const DAY_MS: u64 = 24 * HOUR_MS;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "health", rename_all = "snake_case", deny_unknown_fields)]
 pub enum CommitHealth {
-    /// Every test passes.
     Green {
-        /// How many.
+        /// How many tests pass.
         passing: usize,
     },
     /// Tests fail, every time.
@@ -47,7 +46,7 @@ pub enum CommitHealth {
     },
     /// Tests fail now and then, which proves nothing.
     Unclear {
-        /// Which.
+        /// The tests that decide nothing, in a sentence.
         why: String,
     },
     /// The tests cannot be run here.
@@ -194,13 +193,10 @@ pub struct HealLimits {
 pub enum HealAction {
     /// Leave the commit as it is.
     Nothing,
-    /// Begin a run.
+    /// Begin a run that mends it.
     Begin,
     /// Go on with the run that was begun for it.
-    GoOn {
-        /// Which.
-        run: RunId,
-    },
+    GoOn { run: RunId },
     /// It was worked on already.
     Known {
         /// The run that worked on it.

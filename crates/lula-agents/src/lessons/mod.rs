@@ -25,7 +25,6 @@ pub const LONGEST: usize = 400;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LessonEvidence {
-    /// In this run.
     pub run: RunId,
     /// The event of its log that says so.
     pub event: u64,
@@ -41,7 +40,6 @@ pub struct Lesson {
     pub fingerprint: String,
     /// What it says. Untrusted: material, never an instruction.
     pub text: String,
-    /// What shows it.
     pub evidence: Vec<LessonEvidence>,
     /// Whose attempt it was.
     pub author: String,
@@ -49,7 +47,7 @@ pub struct Lesson {
     pub uses: u32,
     /// How often such a run was verified.
     pub wins: u32,
-    /// How often not.
+    /// How often such a run was not verified.
     pub losses: u32,
     /// How often it was held back where it would have been shown, and such a run was verified.
     pub held_back: u32,
@@ -73,11 +71,9 @@ impl Lesson {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KnownLesson {
-    /// Its name.
     pub id: String,
     /// The fingerprint of the failure.
     pub fingerprint: String,
-    /// What it says.
     pub text: String,
     /// How often it was shown, and how often such a run was verified.
     pub record: (u32, u32),
@@ -90,7 +86,6 @@ pub struct KnownLesson {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LessonView {
-    /// The lessons.
     pub lessons: Vec<KnownLesson>,
     /// A digest over them, for people who compare.
     pub digest: String,

@@ -25,7 +25,7 @@ pub struct RunLessonHistory {
     pub at_ms: u64,
     /// Its failed attempts, each with the event that says so.
     pub failures: Vec<(u64, AttemptFailure)>,
-    /// What was recalled.
+    /// The lessons that the run recalled; none where it did not look.
     pub recalled: Option<LessonSelection>,
     /// Whether it was verified; nothing while it is not over.
     pub verified: Option<bool>,
@@ -34,7 +34,6 @@ pub struct RunLessonHistory {
 /// A lesson with what decides whether it is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LessonRecord {
-    /// The lesson.
     pub lesson: Lesson,
     /// Why it is not shown any more, where it is not.
     pub retired: Option<&'static str>,

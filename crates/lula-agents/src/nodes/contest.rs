@@ -25,7 +25,7 @@ use crate::team::{
 };
 use crate::work::{CodingState, EarlyEnd, RunStateEvent};
 
-/// What everybody who tries is.
+/// The role of every candidate.
 const ROLE: &str = "coder";
 
 pub(crate) async fn visit(
@@ -63,7 +63,7 @@ fn halted(why: String) -> NodeDeparture {
     NodeExit::by(RunNodeExit::Deny).with(RunStateEvent::Ending { end })
 }
 
-/// Begins the runs of everybody who tries.
+/// Begins the runs of all candidates.
 async fn enter(work: &CodingState, ctx: &mut NodeContext<'_>) -> NodeVisitFuture<CodingGraph> {
     let count = work.task.best_of.unwrap_or(1);
     let entrants = entrants(work, count);

@@ -149,7 +149,7 @@ const DAYS: u64 = 7;
 enum ConsentAnswer {
     /// It may be done, once, exactly like this.
     Given(EffectRequest),
-    /// It may not.
+    /// It may not be done, for this reason.
     Refused(String),
 }
 

@@ -139,7 +139,7 @@ pub(crate) fn policy_gate(work: &CodingState, strikes: u32) -> NodeDeparture {
         return NodeExit::by(RunNodeExit::Allow);
     }
     if let (Some(_), Some(failure)) = (&work.contest, work.failures.last()) {
-        // Everybody who tried has tried again already.
+        // Every candidate has tried again already.
         let why = failure.evidence.clone();
         let end = EarlyEnd::Halted { why };
         return NodeExit::by(RunNodeExit::Deny).with(RunStateEvent::Ending { end });

@@ -151,7 +151,7 @@ pub(super) async fn take(
         return Ok(Vec::new());
     };
     let mut events = Vec::new();
-    let mut all = Combined::default();
+    let mut all = CombinedChange::default();
     all.add(&work.repository_name(0), &proposal.diff, &proposal.files);
     for (repo, _, workspace) in others(work) {
         if !joint.changed(repo) {
@@ -172,12 +172,12 @@ pub(super) async fn take(
 
 /// Changes of several repositories as one.
 #[derive(Default)]
-struct Combined {
+struct CombinedChange {
     diff: String,
     files: Vec<String>,
 }
 
-impl Combined {
+impl CombinedChange {
     fn add(&mut self, name: &str, diff: &str, files: &[String]) {
         if files.is_empty() {
             return;
@@ -244,16 +244,16 @@ fn unmet(evidence: &VerificationEvidence) -> Option<RunVerdict> {
     })
 }
 
-type Judged = (String, Option<VerificationEvidence>, RunVerdict);
+type RepositoryJudgement = (String, Option<VerificationEvidence>, RunVerdict);
 
 /// What is thought of changes of several repositories: the worst that is thought of one. Pure.
 fn together(
     name: &str,
     own: (VerificationEvidence, RunVerdict),
-    others: Vec<Judged>,
+    others: Vec<RepositoryJudgement>,
 ) -> (VerificationEvidence, RunVerdict) {
     let (evidence, verdict) = own;
-    let mut all: Vec<Judged> = Vec::new();
+    let mut all: Vec<RepositoryJudgement> = Vec::new();
     if evidence.changed_files > 0 {
         all.push((name.to_owned(), Some(evidence.clone()), verdict));
     } else if let Some(verdict) = unmet(&evidence) {

@@ -335,7 +335,7 @@ async fn merge(
                 candidate: Some(candidate),
             })
         }
-        // What nobody can judge does not get in.
+        // What tests cannot judge does not get in.
         MergeOutcome::Unclear { why } => happened([StepTransition::Failed {
             id: id.clone(),
             reason: StepFailureReason::NotDone { said: why },

@@ -28,7 +28,7 @@ pub(super) async fn take(
     effect: &RunEffect,
     ctx: &mut NodeContext<'_>,
 ) -> Result<SecondLookResult, VisitStop> {
-    let mut looked = Seen {
+    let mut looked = SecondLookState {
         now: work.clone(),
         events: Vec::new(),
     };
@@ -48,12 +48,12 @@ pub(super) async fn take(
 }
 
 /// The run as it is with what was seen since.
-struct Seen {
+struct SecondLookState {
     now: CodingState,
     events: Vec<RunStateEvent>,
 }
 
-impl Seen {
+impl SecondLookState {
     fn saw(&mut self, event: RunStateEvent) {
         self.now.apply(&event);
         self.events.push(event);
@@ -77,7 +77,7 @@ impl Seen {
 }
 
 async fn again(
-    looked: &mut Seen,
+    looked: &mut SecondLookState,
     effect: &RunEffect,
     ctx: &mut NodeContext<'_>,
 ) -> Result<(), VisitStop> {

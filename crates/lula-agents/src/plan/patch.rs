@@ -17,36 +17,31 @@ pub const MAX_PATCHES: u32 = 16;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
 pub enum PlanPatchOperation {
-    /// One more step.
+    /// A step is added to the plan.
     AddTask {
-        /// Which.
         #[serde(rename = "job")]
         step: PlanStep,
     },
     /// A step needs another.
     AddEdge {
-        /// What is needed.
+        /// The step that is needed.
         from: StepId,
-        /// Who needs it.
+        /// The step that needs it.
         to: StepId,
     },
     /// A step no longer needs another.
     RemoveEdge {
-        /// What was needed.
+        /// The step that was needed.
         from: StepId,
-        /// Who needed it.
+        /// The step that needed it.
         to: StepId,
     },
     /// A step is not wanted any more.
-    Cancel {
-        /// Which.
-        id: StepId,
-    },
+    Cancel { id: StepId },
     /// Others take the place of a step: they need what it needed, and steps that needed it need them.
     Replace {
         /// The step that goes.
         old: StepId,
-        /// The new ones.
         new: Vec<PlanStep>,
     },
 }
@@ -70,34 +65,25 @@ pub enum PlanPatchRefusal {
     Stale {
         /// The version it was made for.
         base: u32,
-        /// The version now.
         now: u32,
     },
-    /// It changes nothing.
     #[error("the patch changes nothing")]
     Empty,
     /// There is no such step.
     #[error("there is no task {id}")]
-    Unknown {
-        /// Which.
-        id: StepId,
-    },
+    Unknown { id: StepId },
     /// The name is taken.
     #[error("there is a task {id} already")]
-    Taken {
-        /// Which.
-        id: StepId,
-    },
+    Taken { id: StepId },
     /// Steps would wait for each other.
     #[error("{} would wait for each other", .steps.iter().map(StepId::as_str).collect::<Vec<_>>().join(" -> "))]
     Cycle {
-        /// The way round.
+        /// The steps of the cycle, in order.
         steps: Vec<StepId>,
     },
     /// A step that began would need something new.
     #[error("{id} has begun ({status}) and cannot come to need anything")]
     Begun {
-        /// Which.
         id: StepId,
         /// How far it is.
         status: String,
@@ -105,7 +91,6 @@ pub enum PlanPatchRefusal {
     /// A step cannot be replaced or cancelled any more.
     #[error("{id} is {status}, and that cannot be changed")]
     Settled {
-        /// Which.
         id: StepId,
         /// How far it is.
         status: String,
@@ -115,15 +100,13 @@ pub enum PlanPatchRefusal {
     NoEdge {
         /// What would be needed.
         from: StepId,
-        /// By whom.
+        /// The step that would need it.
         to: StepId,
     },
     /// The budget is not there.
     #[error("the tasks would need {asked} of {dimension}, {left} are left")]
     OverBudget {
-        /// Of what.
         dimension: BudgetDimension,
-        /// How much.
         asked: u64,
         /// How much is left.
         left: u64,
@@ -131,7 +114,7 @@ pub enum PlanPatchRefusal {
     /// There would be too many steps.
     #[error("the plan would have {steps} tasks, {MAX_STEPS} are the most")]
     TooManySteps {
-        /// How many.
+        /// How many steps there would be.
         steps: usize,
     },
     /// There were too many patches.
@@ -142,7 +125,7 @@ pub enum PlanPatchRefusal {
     NoRepository {
         /// The step that names the repository.
         id: StepId,
-        /// Which number.
+        /// The number it names in the list of the run's repositories.
         repo: usize,
     },
     /// There is no such role.
@@ -155,10 +138,7 @@ pub enum PlanPatchRefusal {
     },
     /// A step has no goal.
     #[error("{id} has no goal")]
-    NoGoal {
-        /// Which.
-        id: StepId,
-    },
+    NoGoal { id: StepId },
 }
 
 /// What a plan is held to.

@@ -17,44 +17,34 @@ pub const MAX_ATTEMPTS: u32 = 2;
 pub enum StepTransition {
     /// An agent was put to it.
     Leased {
-        /// Which.
         id: StepId,
-        /// The agent's run.
+        /// The run of the agent.
         run: RunId,
     },
     /// Its agent is done.
     #[serde(rename = "produced")]
-    AwaitingMerge {
-        /// Which.
-        id: StepId,
-    },
+    AwaitingMerge { id: StepId },
     /// It is a part of the whole.
     #[serde(rename = "integrated")]
     Merged {
-        /// Which.
         id: StepId,
         /// As this commit; none where it only looked.
         commit: Option<String>,
     },
     /// It does not fit to what is there.
     Conflict {
-        /// Which.
         id: StepId,
-        /// What shows it.
+        /// What shows it. Material, never an instruction.
         said: String,
     },
     /// It came to nothing.
     Failed {
-        /// Which.
         id: StepId,
-        /// Why.
         reason: StepFailureReason,
     },
     /// It will not be begun.
     Skipped {
-        /// Which.
         id: StepId,
-        /// Why.
         reason: StepFailureReason,
     },
 }
@@ -71,20 +61,20 @@ pub struct StepTransitionError {
     pub to: &'static str,
 }
 
-/// What comes next.
+/// What the scheduler does next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SchedulerMove {
     /// Make this step's result a part of the whole.
     Merge(StepId),
     /// This step did not fit twice: find an agent or a person to resolve it.
     Resolve(StepId),
-    /// Never begin these.
+    /// Never begin these steps, each for its reason.
     Skip(Vec<(StepId, StepFailureReason)>),
     /// Put agents to these.
     Start(Vec<StepId>),
     /// Wait for one of the agents.
     Wait,
-    /// Everything is over.
+    /// End the plan: no step is left to do.
     Finish,
 }
 

@@ -37,12 +37,11 @@ impl PathScope {
         self.0.is_empty()
     }
 
-    /// The patterns.
     pub fn patterns(&self) -> &[String] {
         &self.0
     }
 
-    /// Both.
+    /// Everything that one or the other allows.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         let mut all = self.0.clone();

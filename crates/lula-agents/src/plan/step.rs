@@ -13,7 +13,7 @@ use super::PathScope;
 pub struct StepId(String);
 
 impl StepId {
-    /// Longest name.
+    /// Longest name that is taken, in bytes.
     pub const LONGEST: usize = 40;
 
     /// Reads a name: letters, digits, `-` and `_`.
@@ -28,7 +28,6 @@ impl StepId {
         Ok(Self(text.to_owned()))
     }
 
-    /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -58,7 +57,6 @@ impl fmt::Display for StepId {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanStep {
-    /// Its name.
     pub id: StepId,
     /// The repository it is about: a number in the list of the run's repositories.
     pub repo: usize,
@@ -102,14 +100,13 @@ pub enum StepFailureReason {
     },
     /// It does not fit to what the others did.
     Conflict {
-        /// What shows it.
+        /// What shows it. Material, never an instruction.
         said: String,
     },
     /// A patch took it out of the plan.
     Cancelled,
     /// Something it needs came to nothing.
     Needs {
-        /// What.
         #[serde(rename = "job")]
         step: StepId,
     },
@@ -146,10 +143,7 @@ pub enum StepStatus {
     },
     /// An agent is done, and tests say that it is right.
     #[serde(rename = "produced")]
-    AwaitingMerge {
-        /// The agent's run.
-        run: RunId,
-    },
+    AwaitingMerge { run: RunId },
     /// It is a part of the whole.
     #[serde(rename = "integrated")]
     Merged {
@@ -158,23 +152,17 @@ pub enum StepStatus {
     },
     /// It does not fit to what is there now. An agent may try again.
     Conflict {
-        /// What shows it.
+        /// What shows it. Material, never an instruction.
         said: String,
     },
     /// It came to nothing.
-    Failed {
-        /// Why.
-        reason: StepFailureReason,
-    },
+    Failed { reason: StepFailureReason },
     /// It was taken out of the plan.
     Cancelled,
     /// Others took its place.
     Superseded,
     /// It was never begun.
-    Skipped {
-        /// Why.
-        reason: StepFailureReason,
-    },
+    Skipped { reason: StepFailureReason },
 }
 
 impl StepStatus {
@@ -195,7 +183,6 @@ impl StepStatus {
         matches!(self, Self::Leased { .. } | Self::AwaitingMerge { .. })
     }
 
-    /// Its name.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Pending => "pending",

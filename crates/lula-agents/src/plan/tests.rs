@@ -285,7 +285,7 @@ fn a_conflict_is_tried_once_more_and_then_resolved_by_somebody_else() {
 
 /// Something that happens while a plan is worked on.
 #[derive(Debug, Clone)]
-enum Luck {
+enum PlanIncident {
     /// The agent at that place among the running ones comes back with this.
     Back(usize, u8),
     /// The planner or an agent proposes this.
@@ -358,22 +358,22 @@ fn raw_ops() -> impl Strategy<Value = Vec<RawOp>> {
     prop::collection::vec(one, 1..4)
 }
 
-fn luck() -> impl Strategy<Value = Luck> {
+fn luck() -> impl Strategy<Value = PlanIncident> {
     prop_oneof![
-        4 => Just(Luck::On),
-        4 => any::<(usize, u8)>().prop_map(|(at, how)| Luck::Back(at, how)),
-        2 => (raw_ops(), any::<bool>()).prop_map(|(ops, stale)| Luck::Patch(ops, stale)),
+        4 => Just(PlanIncident::On),
+        4 => any::<(usize, u8)>().prop_map(|(at, how)| PlanIncident::Back(at, how)),
+        2 => (raw_ops(), any::<bool>()).prop_map(|(ops, stale)| PlanIncident::Patch(ops, stale)),
     ]
 }
 
 /// A plan with everything that is checked of it.
-struct Watched {
+struct CheckedPlan {
     dag: PlanGraph,
     began_after: Vec<(StepId, BTreeSet<StepId>)>,
     runs: u64,
 }
 
-impl Watched {
+impl CheckedPlan {
     fn advance(&mut self, transition: &StepTransition) {
         let before = self.dag.measure();
         self.dag.advance(transition).unwrap();
@@ -510,12 +510,12 @@ proptest! {
         }
         let mode = if fast { StepFailurePolicy::Fast } else { StepFailurePolicy::Isolated };
         let dag = PlanGraph::new(steps, mode, &bounds()).unwrap();
-        let mut watched = Watched { dag, began_after: Vec::new(), runs: 0 };
+        let mut watched = CheckedPlan { dag, began_after: Vec::new(), runs: 0 };
         for luck in lucks {
             match luck {
-                Luck::On => { watched.on(); }
-                Luck::Back(at, how) => { watched.back(at, how); }
-                Luck::Patch(ops, stale) => watched.patch(ops.iter().map(op).collect(), stale),
+                PlanIncident::On => { watched.on(); }
+                PlanIncident::Back(at, how) => { watched.back(at, how); }
+                PlanIncident::Patch(ops, stale) => watched.patch(ops.iter().map(op).collect(), stale),
             }
         }
         let mut steps = 0;

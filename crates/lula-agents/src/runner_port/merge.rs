@@ -13,7 +13,7 @@ pub enum MergeOutcome {
     /// The integration branch contains it.
     #[serde(rename = "integrated")]
     Merged {
-        /// The merge.
+        /// The merge commit that brought it in.
         commit: String,
         /// What the tests say of the merged files, where they were run.
         tests: Option<Box<ProjectTestResults>>,
@@ -27,11 +27,8 @@ pub enum MergeOutcome {
         /// Whether the same places were changed, rather than their meaning.
         textual: bool,
     },
-    /// Nobody can tell.
-    Unclear {
-        /// Why.
-        why: String,
-    },
+    /// The tests cannot tell whether it fits.
+    Unclear { why: String },
 }
 
 impl From<MergeAgentChangeResult> for MergeOutcome {

@@ -36,7 +36,7 @@ pub enum RunnerPortError {
     /// It was tried and did not work, for certain.
     #[error("{0}")]
     Failed(String),
-    /// Nobody knows whether it was done.
+    /// It is not known whether it was done.
     #[error("{0}")]
     Lost(String),
     /// It was not tried, and cannot be now.
@@ -45,19 +45,13 @@ pub enum RunnerPortError {
     /// It was not done: people are asked first.
     #[error("{reason}")]
     Held {
-        /// The question.
         approval: ApprovalId,
         /// Why it is asked.
         reason: String,
     },
     /// It was not done, and will not be.
     #[error("{why}")]
-    Refused {
-        /// Who said no.
-        by: ToolRefusal,
-        /// What they said.
-        why: String,
-    },
+    Refused { by: ToolRefusal, why: String },
 }
 
 impl From<RunnerClientError> for RunnerPortError {
@@ -96,11 +90,9 @@ pub fn workspace_of(run: &RunId) -> WorkspaceId {
 /// Whose effect it is: what makes it happen once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EffectIdentity {
-    /// The run.
     pub run: RunId,
-    /// Its identity.
     pub id: EffectId,
-    /// Who orders it.
+    /// The epoch of the driver that orders it.
     pub epoch: u64,
 }
 
@@ -138,7 +130,6 @@ pub trait RunnerPort: Send + Sync + 'static {
     /// A workspace that was opened.
     async fn workspace(&self, id: &WorkspaceId) -> Result<WorkspaceView, RunnerPortError>;
 
-    /// Calls a tool.
     async fn call(&self, call: &ToolCall) -> Result<ToolResult, RunnerPortError>;
 
     /// Calls tools that only look, several at a time; what came of each, in their order.

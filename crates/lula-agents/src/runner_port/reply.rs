@@ -25,7 +25,7 @@ pub struct Reply {
     pub text: String,
     /// Whether the tool did not do what was asked.
     pub failed: bool,
-    /// Who did not let it, where somebody did not.
+    /// Whether a rule or people refused it; `None` where it was let happen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<ToolRefusal>,
 }
@@ -45,9 +45,9 @@ impl Reply {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolRefusal {
-    /// A rule.
+    /// A rule of the policy.
     ByRule,
-    /// A person, or everybody's silence.
+    /// An approver said no, or none answered in time.
     ByPeople,
 }
 

@@ -9,7 +9,6 @@ use super::{RunnerPortError, workspace_of};
 /// A workspace: a private copy of a repository at one commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentWorkspace {
-    /// Its name.
     pub workspace: WorkspaceId,
     /// Where it came from.
     #[serde(flatten)]

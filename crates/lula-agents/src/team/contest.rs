@@ -56,18 +56,15 @@ impl CandidateOutcome {
 pub enum CandidateStanding {
     /// An agent works on it.
     AtWork,
-    /// It came back.
-    Back {
-        /// With this.
-        returned: Box<AgentResult>,
-    },
+    /// Its agent is done.
+    Back { returned: Box<AgentResult> },
     /// It was stopped: another one was proven first.
     Dismissed,
 }
 
 /// What a candidate that came back is worth, the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Worth {
+enum CandidateWorth {
     /// Nothing that could be taken.
     Failed,
     /// A change that nothing speaks against, and nothing for.
@@ -76,11 +73,10 @@ enum Worth {
     Proven,
 }
 
-/// One who tries.
+/// A candidate: an agent that tries the whole task on its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ContestCandidate {
-    /// Its name.
     pub id: StepId,
     /// The run in which it tries.
     pub run: RunId,
@@ -88,7 +84,7 @@ pub struct ContestCandidate {
     pub model: String,
     /// How freely that answers, in hundredths.
     pub temperature_percent: u32,
-    /// Why this one.
+    /// Why this model was chosen for it.
     pub because: String,
     /// What it may spend.
     pub limits: BudgetAmounts,
@@ -104,12 +100,12 @@ impl ContestCandidate {
         }
     }
 
-    fn worth(&self) -> Worth {
+    fn worth(&self) -> CandidateWorth {
         let changed = |back: &&AgentResult| back.tree.is_some() && !back.files.is_empty();
         match self.returned().filter(changed).map(|back| back.exit) {
-            Some(RunExit::Verified) => Worth::Proven,
-            Some(RunExit::Inconclusive) => Worth::Unproven,
-            _ => Worth::Failed,
+            Some(RunExit::Verified) => CandidateWorth::Proven,
+            Some(RunExit::Inconclusive) => CandidateWorth::Unproven,
+            _ => CandidateWorth::Failed,
         }
     }
 
@@ -121,7 +117,8 @@ impl ContestCandidate {
     /// Whether no other candidate has to go on: tests show that it is right, and it is not likelier turned
     /// down than kept.
     fn settles_it(&self) -> bool {
-        self.worth() == Worth::Proven && self.confidence().is_none_or(|sure| sure >= LIKELY)
+        self.worth() == CandidateWorth::Proven
+            && self.confidence().is_none_or(|sure| sure >= LIKELY)
     }
 
     /// What became of it.
@@ -129,9 +126,11 @@ impl ContestCandidate {
         match (&self.standing, self.worth()) {
             (CandidateStanding::AtWork, _) => CandidateOutcome::Running,
             (CandidateStanding::Dismissed, _) => CandidateOutcome::Dismissed,
-            (CandidateStanding::Back { .. }, Worth::Proven) => CandidateOutcome::Proven,
-            (CandidateStanding::Back { .. }, Worth::Unproven) => CandidateOutcome::Unproven,
-            (CandidateStanding::Back { .. }, Worth::Failed) => CandidateOutcome::Failed,
+            (CandidateStanding::Back { .. }, CandidateWorth::Proven) => CandidateOutcome::Proven,
+            (CandidateStanding::Back { .. }, CandidateWorth::Unproven) => {
+                CandidateOutcome::Unproven
+            }
+            (CandidateStanding::Back { .. }, CandidateWorth::Failed) => CandidateOutcome::Failed,
         }
     }
 
@@ -152,18 +151,17 @@ impl ContestCandidate {
 pub struct ContestDecision {
     /// Which one; `None` where no candidate can be taken.
     pub id: Option<StepId>,
-    /// Why.
     pub because: String,
 }
 
-/// What comes next.
+/// What the contest does next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ContestMove {
     /// Wait for one of these.
     Wait(Vec<RunId>),
     /// One is proven: these are stopped.
     Dismiss(Vec<RunId>),
-    /// Everybody is back or was stopped.
+    /// Every candidate is back or was stopped.
     Decide,
 }
 
@@ -171,7 +169,6 @@ pub enum ContestMove {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CandidateContest {
-    /// Who tries.
     pub rivals: Vec<ContestCandidate>,
     /// Who was taken, as soon as that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -184,7 +181,7 @@ impl CandidateContest {
         StepId::new(&format!("candidate-{number}"))
     }
 
-    /// Those who work.
+    /// The runs of candidates that are still at work.
     pub fn at_work(&self) -> Vec<RunId> {
         let working = |rival: &&ContestCandidate| rival.standing == CandidateStanding::AtWork;
         let working = self.rivals.iter().filter(working);
@@ -204,7 +201,6 @@ impl CandidateContest {
         sum
     }
 
-    /// What comes next.
     pub fn next(&self) -> ContestMove {
         let working = self.at_work();
         if working.is_empty() {
@@ -223,7 +219,7 @@ impl CandidateContest {
         });
     }
 
-    /// Everybody else was stopped.
+    /// Every candidate that was still at work was stopped.
     pub fn dismissed(&mut self) {
         for run in self.at_work() {
             self.settle(&run, &|| CandidateStanding::Dismissed);
@@ -249,7 +245,7 @@ impl CandidateContest {
         let mut field: Vec<&ContestCandidate> = self
             .rivals
             .iter()
-            .filter(|rival| rival.worth() > Worth::Failed)
+            .filter(|rival| rival.worth() > CandidateWorth::Failed)
             .collect();
         // Stable: equals stay in the order they were asked.
         field.sort_by_key(|rival| Reverse(rank(rival)));
@@ -289,7 +285,7 @@ fn why(first: &ContestCandidate, second: Option<&ContestCandidate>) -> String {
     let lines = |rival: &ContestCandidate| rival.returned().map_or(0, |back| back.lines);
     let Some(second) = second else {
         return match first.worth() {
-            Worth::Proven => "the only one that tests show to be right".to_owned(),
+            CandidateWorth::Proven => "the only one that tests show to be right".to_owned(),
             _ => "the only one with a change that nothing speaks against".to_owned(),
         };
     };
@@ -297,7 +293,7 @@ fn why(first: &ContestCandidate, second: Option<&ContestCandidate>) -> String {
         return format!("tests show that it is right, and not so of {}", second.id);
     }
     let shown = match first.worth() {
-        Worth::Proven => "tests show that it is right",
+        CandidateWorth::Proven => "tests show that it is right",
         _ => "nothing speaks against it",
     };
     if first.confidence() != second.confidence() {
@@ -455,7 +451,7 @@ mod tests {
             let decided = contest.decide();
             let best = contest.rivals.iter().map(ContestCandidate::worth).max().unwrap();
             match decided.id {
-                None => prop_assert_eq!(best, Worth::Failed),
+                None => prop_assert_eq!(best, CandidateWorth::Failed),
                 Some(id) => {
                     let taken = contest.rivals.iter().find(|rival| rival.id == id).unwrap();
                     prop_assert_eq!(taken.worth(), best);

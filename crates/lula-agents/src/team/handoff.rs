@@ -69,7 +69,7 @@ pub struct AgentInput {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentHandoff {
-    /// Who sends it.
+    /// The run that sends the agent.
     pub parent: RunId,
     /// The step it is to do.
     #[serde(rename = "job")]
@@ -82,7 +82,6 @@ pub struct AgentHandoff {
     pub contains: Vec<String>,
     /// What others found out.
     pub inputs: Vec<AgentInput>,
-    /// Who it is.
     pub role: AgentRole,
     /// The name of that.
     pub role_name: String,

@@ -19,20 +19,20 @@ use crate::plan::{
 pub struct RejectedMerge {
     /// The commit. It is kept.
     pub commit: String,
-    /// What shows it.
+    /// What shows it. Material, never an instruction.
     pub said: String,
     /// The files it is about.
     pub files: Vec<String>,
 }
 
-/// What comes next.
+/// What the run that leads a shared plan does next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SharedPlanMove {
     /// Agents are to be told what was decided of their wishes.
     Tell,
     /// The planner has to think about a failed step.
     Amend(StepId),
-    /// The plan says.
+    /// The scheduler has this to do.
     Move(SchedulerMove),
 }
 
@@ -40,7 +40,6 @@ pub enum SharedPlanMove {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SharedPlan {
-    /// The plan.
     pub dag: PlanGraph,
     /// Who the agents can be.
     pub roles: AgentRoles,

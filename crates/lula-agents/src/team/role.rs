@@ -30,7 +30,7 @@ pub struct AgentRole {
     pub note: String,
 }
 
-/// Roles by name.
+/// The roles that a plan can name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentRoles {
@@ -70,7 +70,6 @@ impl AgentRoles {
         self.role.get(name)
     }
 
-    /// The names.
     pub fn names(&self) -> Vec<&str> {
         self.role.keys().map(String::as_str).collect()
     }

@@ -26,12 +26,11 @@ pub const MOST: usize = 8;
 pub struct PlanChangeRequest {
     /// Its identity, the same however often it is said.
     pub id: EffectId,
-    /// The agent's run.
     pub run: RunId,
     /// What it works on.
     #[serde(rename = "job")]
     pub step: StepId,
-    /// In its words.
+    /// The wish as the model wrote it.
     pub arguments: Value,
 }
 

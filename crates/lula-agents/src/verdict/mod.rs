@@ -22,33 +22,27 @@ pub type GoalTests = BTreeSet<String>;
 /// Most tests that are named in a sentence.
 const NAMED: usize = 3;
 
-/// The judgement.
+/// What the evidence says about a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case", deny_unknown_fields)]
 pub enum RunVerdict {
     /// It does what it should, and there is evidence.
-    Pass {
-        /// What shows it.
-        why: String,
-    },
-    /// It does not.
+    Pass { why: String },
+    /// The evidence speaks against it.
     Fail {
-        /// In which way.
         class: AttemptFailureClass,
-        /// What shows it.
         why: String,
         /// The tests or files that show it.
         named: Vec<String>,
     },
     /// Nothing shows that it does, and nothing that it does not.
     Inconclusive {
-        /// What is missing.
+        /// What evidence is missing.
         why: String,
     },
 }
 
 impl RunVerdict {
-    /// Its name.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Pass { .. } => "pass",
@@ -57,7 +51,6 @@ impl RunVerdict {
         }
     }
 
-    /// Its reason.
     pub fn why(&self) -> &str {
         match self {
             Self::Pass { why } | Self::Fail { why, .. } | Self::Inconclusive { why } => why,
@@ -86,7 +79,7 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-/// Judges a change.
+/// Judges a change by its evidence alone: no model has a say.
 pub fn judge(goal: &GoalTests, evidence: &VerificationEvidence) -> RunVerdict {
     if evidence.changed_files == 0 {
         return fail(

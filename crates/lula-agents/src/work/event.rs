@@ -28,20 +28,14 @@ pub enum RunStateEvent {
         fenced: DriverFenceReport,
     },
     /// The lane is chosen.
-    Routed {
-        /// Which.
-        lane: TaskLane,
-    },
+    Routed { lane: TaskLane },
     /// A plan is made.
     Planned {
-        /// Its steps.
+        /// The steps, one sentence each.
         steps: Vec<String>,
     },
     /// The context is collected.
-    Briefed {
-        /// What it is.
-        brief: CoderBrief,
-    },
+    Briefed { brief: CoderBrief },
     /// A model was asked for its part.
     Asked {
         /// What came of it, before it is judged.
@@ -49,9 +43,8 @@ pub enum RunStateEvent {
     },
     /// A coder is done.
     Coded {
-        /// Who.
+        /// Who: the name of a model, or `repairer`.
         by: String,
-        /// In one sentence.
         summary: String,
     },
     /// The change is this.
@@ -60,43 +53,23 @@ pub enum RunStateEvent {
         #[serde(rename = "produced")]
         proposal: CoderProposal,
     },
-    /// An attempt failed.
-    Failed {
-        /// How.
-        failure: AttemptFailure,
-    },
-    /// Another try begins.
-    Retrying {
-        /// From where.
-        retry: RetryPlan,
-    },
+    /// An attempt did not reach its goal.
+    Failed { failure: AttemptFailure },
+    /// Another attempt is begun.
+    Retrying { retry: RetryPlan },
     /// The change was judged.
     Judged {
-        /// On what.
         evidence: Box<VerificationEvidence>,
-        /// How.
         verdict: RunVerdict,
     },
     /// Lessons were chosen for the coder.
-    Recalled {
-        /// Which.
-        recalled: LessonSelection,
-    },
+    Recalled { recalled: LessonSelection },
     /// A step was rated by guidelines.
-    Rated {
-        /// How.
-        rating: StepRating,
-    },
+    Rated { rating: StepRating },
     /// It was weighed how sure to be of the change.
-    Weighed {
-        /// How sure.
-        confidence: ChangeConfidence,
-    },
+    Weighed { confidence: ChangeConfidence },
     /// The run comes to its end without a verdict.
-    Ending {
-        /// Why.
-        end: EarlyEnd,
-    },
+    Ending { end: EarlyEnd },
     /// An agent that changes nothing is done.
     Answered {
         /// What was found out.
@@ -104,7 +77,6 @@ pub enum RunStateEvent {
     },
     /// The work is shared: this is the plan.
     Shared {
-        /// The plan.
         dag: PlanGraph,
         /// Who the agents can be.
         roles: AgentRoles,
@@ -114,16 +86,13 @@ pub enum RunStateEvent {
     },
     /// A plan was not accepted.
     PlanRefused {
-        /// Whose.
         by: String,
-        /// Why, in sentences.
+        /// The reasons, one sentence each.
         reasons: Vec<String>,
     },
     /// The plan was changed while it runs.
     Patched {
-        /// By whom.
         by: String,
-        /// How.
         patch: PlanPatch,
         /// What it is now.
         dag: PlanGraph,
@@ -132,7 +101,6 @@ pub enum RunStateEvent {
     PatchRefused {
         /// Whose wish it was.
         by: String,
-        /// Why not.
         reason: String,
     },
     /// An agent wanted the plan changed, and this is what it is told.
@@ -142,23 +110,19 @@ pub enum RunStateEvent {
         /// The step that the agent works on.
         #[serde(rename = "job")]
         step: StepId,
-        /// What was decided.
+        /// What the agent is told.
         answer: Reply,
     },
     /// Agents know what was decided.
     Told,
     /// The planner thought about a step that failed.
     Considered {
-        /// Which.
         #[serde(rename = "job")]
         step: StepId,
     },
     /// Something happened to a step.
     #[serde(rename = "job")]
-    StepChanged {
-        /// What.
-        change: StepTransition,
-    },
+    StepChanged { change: StepTransition },
     /// An agent at work was promised this.
     Promised {
         /// The run of that agent.
@@ -168,10 +132,8 @@ pub enum RunStateEvent {
     },
     /// An agent came back.
     Returned {
-        /// From which step.
         #[serde(rename = "job")]
         step: StepId,
-        /// With what.
         returned: Box<AgentResult>,
     },
     /// What a step produced was held against the whole.
@@ -186,39 +148,27 @@ pub enum RunStateEvent {
     },
     /// Several try the same: these.
     Entered {
-        /// Who.
+        /// The candidates, one for each agent.
         rivals: Vec<ContestCandidate>,
     },
     /// One of them came back.
-    CameBack {
-        /// With what.
-        returned: Box<AgentResult>,
-    },
+    CameBack { returned: Box<AgentResult> },
     /// The others were stopped.
     Dismissed {
         /// Those who were done before that.
         back: Vec<AgentResult>,
     },
     /// One of them was taken, or none.
-    Chosen {
-        /// Who, and why.
-        decided: ContestDecision,
-    },
+    Chosen { decided: ContestDecision },
     /// A person said something to the agent that works on it.
     Steered {
-        /// What.
+        /// The notes, the oldest first.
         notes: Vec<String>,
     },
     /// A fork goes on with another task text.
-    Reworded {
-        /// The new text.
-        text: String,
-    },
+    Reworded { text: String },
     /// A fork goes on with another model first.
-    Preferring {
-        /// Its name.
-        model: String,
-    },
+    Preferring { model: String },
     /// Something happened in the repositories of the run.
     #[serde(untagged)]
     Repository(RepositoryEvent),

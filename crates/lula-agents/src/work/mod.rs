@@ -43,7 +43,7 @@ pub struct CodingState {
     pub fenced: Option<DriverFenceReport>,
     /// The plan, where one was made.
     pub plan: Vec<String>,
-    /// The context.
+    /// The context that a coder is given, once it is collected.
     pub brief: Option<CoderBrief>,
     /// Who was done last, and what they say of it.
     pub made: Option<(String, String)>,
@@ -52,7 +52,7 @@ pub struct CodingState {
     pub parts: Vec<ModelShareOfRun>,
     /// The change, as it is.
     pub proposal: Option<CoderProposal>,
-    /// Every failed attempt.
+    /// Every failed attempt, the oldest first.
     pub failures: Vec<AttemptFailure>,
     /// The try under way, where it is not the first.
     pub retry: Option<RetryPlan>,
@@ -60,7 +60,7 @@ pub struct CodingState {
     pub loops: u32,
     /// What the verdict rests on.
     pub evidence: Option<VerificationEvidence>,
-    /// The verdict.
+    /// The verdict; none before the change was judged.
     pub verdict: Option<RunVerdict>,
     /// The lessons that were chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -220,7 +220,7 @@ impl CodingState {
         }
     }
 
-    /// Changes the state.
+    /// Changes the state by one event.
     pub fn apply(&mut self, event: &RunStateEvent) {
         match event {
             RunStateEvent::Repository(event) => event.apply(&mut self.repositories),

@@ -30,7 +30,6 @@ pub struct CoderBrief {
 pub struct CoderProposal {
     /// Who: the name of a model, or `repairer`.
     pub by: String,
-    /// In one sentence.
     pub summary: String,
     /// The change, as a unified diff.
     pub diff: String,
@@ -44,19 +43,17 @@ pub struct CoderProposal {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResearchAnswer {
-    /// Who.
+    /// Who: the name of a model.
     pub by: String,
-    /// What.
     pub text: String,
     /// Whether a reviewer agrees.
     pub approve: Option<bool>,
 }
 
-/// Another try.
+/// The try that follows a failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetryPlan {
-    /// From where.
     pub target: RetryTarget,
     /// Whether another model should try.
     #[serde(rename = "another_mind")]
@@ -68,28 +65,18 @@ pub struct RetryPlan {
 #[serde(tag = "end", rename_all = "snake_case", deny_unknown_fields)]
 pub enum EarlyEnd {
     /// The task cannot be worked on as it is.
-    Rejected {
-        /// Why.
-        why: String,
-    },
+    Rejected { why: String },
     /// It was given up.
-    Halted {
-        /// Why.
-        why: String,
-    },
+    Halted { why: String },
     /// Nothing that can be seen would decide about a change.
-    Unclear {
-        /// Why.
-        why: String,
-    },
+    Unclear { why: String },
     /// It needs a model, and none is configured.
     NeedsModel {
-        /// What for.
+        /// What it would need a model for.
         why: String,
     },
     /// This machine cannot do it is.
     Environment {
-        /// Why.
         why: String,
         /// What the tests lack, where that is it.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -12,7 +12,7 @@ use crate::work::TestBaseline;
 pub struct RepositoryState {
     /// Where it is worked on, once it is open.
     pub place: Option<AgentWorkspace>,
-    /// Its tests before.
+    /// What its tests said before anything was done.
     pub baseline: Option<TestBaseline>,
     /// The change as it was taken; for the first repository it is the run's proposal.
     pub taken: Option<CommittedChangeView>,
@@ -28,28 +28,22 @@ pub enum RepositoryEvent {
     Opened {
         /// The number of the first of them.
         first: usize,
-        /// Where.
         places: Vec<RepositoryPlace>,
     },
     /// The tests were run before anything was done.
     Tested {
-        /// Which repository.
         repo: usize,
-        /// What they say.
         baseline: Box<TestBaseline>,
     },
     /// The change is this.
     Taken {
-        /// Which repository.
         repo: usize,
         /// What the change is.
         taken: CommittedChangeView,
     },
-    /// The change arrived.
+    /// The change is where it was to go.
     Delivered {
-        /// Which repository.
         repo: usize,
-        /// Where.
         delivered: DeliveredView,
     },
 }
@@ -59,7 +53,6 @@ pub enum RepositoryEvent {
 pub struct RepositoryPlace {
     /// The repository, as an absolute path; empty for the first, whose events do not name it.
     pub repository: String,
-    /// Its workspace.
     pub place: AgentWorkspace,
 }
 

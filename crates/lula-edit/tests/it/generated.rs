@@ -15,8 +15,7 @@ const FILES: [(&str, &str); 6] = [
 ];
 
 /// What must come of a case.
-enum Must {
-    /// Exactly this text.
+enum ExpectedEdit {
     Become(String),
     /// An error: any text would be a guess.
     Fail,
@@ -26,7 +25,7 @@ struct Case {
     kind: &'static str,
     file: String,
     edit: FileEdit,
-    must: Must,
+    must: ExpectedEdit,
 }
 
 /// A change: lines `start..end` are quoted, the line `at` becomes `new`.
@@ -133,9 +132,9 @@ fn cases() -> Vec<Case> {
         let once = change.occurrences() == 1;
         let right = |file: &[String]| {
             if once {
-                Must::Become(text(&change.result_of(file)))
+                ExpectedEdit::Become(text(&change.result_of(file)))
             } else {
-                Must::Fail
+                ExpectedEdit::Fail
             }
         };
         let mut add = |kind, file: String, edit, must| {
@@ -159,9 +158,9 @@ fn cases() -> Vec<Case> {
         let mut expected = file.clone();
         expected.splice(change.at..=change.at, map(&change.new, spaced));
         let must = if once {
-            Must::Become(text(&expected))
+            ExpectedEdit::Become(text(&expected))
         } else {
-            Must::Fail
+            ExpectedEdit::Fail
         };
         add("trailing blanks in the search", text(file), edit, must);
         let spaced_file = map(file, |line| {
@@ -218,7 +217,11 @@ fn cases() -> Vec<Case> {
                     })
                 })
                 .count();
-            let must = if alike == 1 { right(file) } else { Must::Fail };
+            let must = if alike == 1 {
+                right(file)
+            } else {
+                ExpectedEdit::Fail
+            };
             add("not indented", text(file), edit, must);
         }
         // Tabs in the file, spaces in the answer.
@@ -237,9 +240,9 @@ fn cases() -> Vec<Case> {
                 let mut expected = file.clone();
                 expected.splice(change.at..=change.at, map(&change.new, tabbed));
                 let must = if once {
-                    Must::Become(text(&expected))
+                    ExpectedEdit::Become(text(&expected))
                 } else {
-                    Must::Fail
+                    ExpectedEdit::Fail
                 };
                 add(
                     "spaces for tabs",
@@ -257,18 +260,18 @@ fn cases() -> Vec<Case> {
                 .collect::<String>()
         };
         let must = if once {
-            Must::Become(crlf(&change.result_of(file)))
+            ExpectedEdit::Become(crlf(&change.result_of(file)))
         } else {
-            Must::Fail
+            ExpectedEdit::Fail
         };
         add("CRLF", crlf(file), change.edit(&search, &replace), must);
         let must = if once {
-            Must::Become(format!(
+            ExpectedEdit::Become(format!(
                 "\u{feff}{}",
                 text(&change.result_of(file)).trim_end()
             ))
         } else {
-            Must::Fail
+            ExpectedEdit::Fail
         };
         add(
             "byte order mark, no last line end",
@@ -320,7 +323,7 @@ fn cases() -> Vec<Case> {
         };
         if map(&search, stale) != search {
             let edit = change.edit(&map(&search, stale), &map(&replace, stale));
-            add("stale word", text(file), edit, Must::Fail);
+            add("stale word", text(file), edit, ExpectedEdit::Fail);
         }
         // The quoted lines are gone; what remains of the file must not be taken for them.
         let mut without = file.clone();
@@ -330,7 +333,7 @@ fn cases() -> Vec<Case> {
                 "lines gone",
                 text(&without),
                 change.edit(&search, &replace),
-                Must::Fail,
+                ExpectedEdit::Fail,
             );
         }
         // The same lines twice.
@@ -340,20 +343,20 @@ fn cases() -> Vec<Case> {
             "twice",
             text(&twice),
             change.edit(&search, &replace),
-            Must::Fail,
+            ExpectedEdit::Fail,
         );
         // The fixed code where the old code belongs, as a small model wrote it.
         add(
             "new code as old",
             text(file),
             change.edit(&replace, &search),
-            Must::Fail,
+            ExpectedEdit::Fail,
         );
         add(
             "no change",
             text(file),
             change.edit(&search, &search),
-            Must::Become(text(file)),
+            ExpectedEdit::Become(text(file)),
         );
         // Numbered lines.
         let hashes = anchor::hashes(&text(file));
@@ -371,7 +374,7 @@ fn cases() -> Vec<Case> {
             "lines",
             text(file),
             range.clone(),
-            Must::Become(text(&change.result_of(file))),
+            ExpectedEdit::Become(text(&change.result_of(file))),
         );
         let mut moved = vec!["new first line".to_owned()];
         moved.extend(file.clone());
@@ -379,11 +382,16 @@ fn cases() -> Vec<Case> {
             "lines, file has moved",
             text(&moved),
             range.clone(),
-            Must::Fail,
+            ExpectedEdit::Fail,
         );
         let mut inside = file.clone();
         inside[change.start].push_str(" changed meanwhile");
-        add("lines, changed inside", text(&inside), range, Must::Fail);
+        add(
+            "lines, changed inside",
+            text(&inside),
+            range,
+            ExpectedEdit::Fail,
+        );
     }
     cases
 }
@@ -398,19 +406,19 @@ fn no_edit_ever_lands_in_the_wrong_place() {
         *all += 1;
         let result = apply(&case.edit, Some(&case.file));
         match (&case.must, result) {
-            (Must::Become(expected), Ok((text, _))) if text == *expected => {
+            (ExpectedEdit::Become(expected), Ok((text, _))) if text == *expected => {
                 *fit += 1;
                 *right += 1;
             }
-            (Must::Become(_), Err(_)) => *fit += 1,
-            (Must::Fail, Err(_)) => {}
-            (Must::Become(expected), Ok((text, _))) => {
+            (ExpectedEdit::Become(_), Err(_)) => *fit += 1,
+            (ExpectedEdit::Fail, Err(_)) => {}
+            (ExpectedEdit::Become(expected), Ok((text, _))) => {
                 wrong.push(format!(
                     "{}: {:?}\ngot {text}\nexpected {expected}",
                     case.kind, case.edit
                 ));
             }
-            (Must::Fail, Ok((text, _))) => {
+            (ExpectedEdit::Fail, Ok((text, _))) => {
                 wrong.push(format!(
                     "{}: {:?}\ngot {text}\nexpected an error",
                     case.kind, case.edit

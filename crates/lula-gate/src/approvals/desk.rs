@@ -12,7 +12,6 @@ use super::table::{self, ApprovalsError};
 
 /// Questions, and a way to hand in answers.
 pub trait ApprovalDesk {
-    /// Why it cannot.
     type Error;
 
     /// Every question that people can still answer, oldest first.

@@ -28,15 +28,12 @@ pub enum ApprovalKeyError {
     /// The file cannot be read or written: others can read it, or it is not a file of our own.
     #[error("the key file {} cannot be used: {source}", path.display())]
     File {
-        /// The file.
         path: PathBuf,
-        /// Why.
         source: PrivateFileError,
     },
     /// The file does not hold keys.
     #[error("the key file {} is damaged: {reason}", path.display())]
     Damaged {
-        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
@@ -129,7 +126,6 @@ impl Key {
 /// What may be told about a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ApprovalKeyView {
-    /// Its id.
     pub id: String,
     /// For whom it signs; where no principal is named, for the owner of the state directory.
     pub principal: Option<Principal>,

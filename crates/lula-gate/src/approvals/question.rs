@@ -26,14 +26,12 @@ pub struct ApprovalQuestion<'a> {
     pub requester: &'a Principal,
 }
 
-/// One answer.
+/// The answer of one approver.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ApprovalVote {
-    /// Who answered.
     pub approver: Principal,
     /// The role in which the person answers.
     pub role: String,
-    /// What.
     pub decision: ApprovalDecision,
 }
 

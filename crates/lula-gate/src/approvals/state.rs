@@ -45,9 +45,8 @@ pub enum SettledApproval {
 pub enum ApprovalStanding {
     /// People are still asked.
     Pending {
-        /// How many agreed.
         approvals: u32,
-        /// How many have to.
+        /// How many approvers have to agree.
         needed: u32,
     },
     /// The act may happen, once.
@@ -55,11 +54,8 @@ pub enum ApprovalStanding {
         /// Whether silence agreed, not people.
         by_silence: bool,
     },
-    /// It is over.
-    Over {
-        /// How.
-        end: SettledApproval,
-    },
+    /// No answer can change it any more.
+    Over { end: SettledApproval },
 }
 
 /// Why an act may not happen.
@@ -70,18 +66,15 @@ pub enum ApprovalRefusal {
         "what would be done now is not what was shown: the approval is void, ask again with the new diff"
     )]
     Void,
-    /// Too late.
     #[error("the approval has expired: run the task again to ask anew")]
     Expired,
-    /// Already spent.
     #[error("the approval was used already: each is good for one act")]
     Used,
     /// Not enough answers yet.
     #[error("{approvals} of {needed} approvals are there: wait for the others")]
     NotYet {
-        /// How many agreed.
         approvals: u32,
-        /// How many have to.
+        /// How many approvers have to agree.
         needed: u32,
     },
     /// An approver said no.

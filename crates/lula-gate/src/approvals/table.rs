@@ -58,7 +58,6 @@ pub enum ApprovalsError {
     /// A row does not hold what was written.
     #[error("the stored approval {id} is damaged: {reason}")]
     Damaged {
-        /// Which one.
         id: String,
         /// What is wrong with it.
         reason: String,

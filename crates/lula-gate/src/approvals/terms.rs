@@ -18,15 +18,14 @@ pub struct ApprovalTerms {
     pub four_eyes: bool,
     /// How long the question stays open.
     pub open_ms: u64,
-    /// What silence means.
     pub on_expiry: ApprovalExpiryPolicy,
 }
 
-/// What silence means.
+/// What it means when no approver answers in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalExpiryPolicy {
-    /// No.
+    /// The act is refused.
     Deny,
     /// Yes for changes of a workspace, which can be undone; no for everything else.
     ApproveTree,
@@ -36,7 +35,7 @@ pub enum ApprovalExpiryPolicy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AdvanceApproval {
-    /// Nothing.
+    /// The operator agrees to nothing beforehand.
     #[default]
     Never,
     /// Acts in a workspace: they can be undone, and what comes of them is judged again before it

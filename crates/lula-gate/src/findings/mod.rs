@@ -43,7 +43,6 @@ pub enum FindingLabel {
 }
 
 impl FindingLabel {
-    /// Every label.
     pub const ALL: [Self; 7] = [
         Self::Bidi,
         Self::Invisible,
@@ -90,7 +89,7 @@ pub enum FindingConfidence {
 pub struct Finding {
     /// What it looks like.
     pub label: FindingLabel,
-    /// Where, in bytes.
+    /// The bytes of the text it covers.
     pub span: Range<usize>,
     /// How sure the detector is.
     pub confidence: FindingConfidence,

@@ -23,7 +23,7 @@ pub enum InvariantViolation {
     OutsideScope {
         /// The path that is not in the scope.
         path: String,
-        /// What was declared.
+        /// The patterns that were declared.
         scope: Vec<String>,
     },
     /// A path that must not be changed.

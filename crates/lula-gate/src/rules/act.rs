@@ -27,7 +27,6 @@ impl GateAct {
         Self::exec(ShellReading::of_argv(argv, &[], None))
     }
 
-    /// Shell text.
     pub fn shell(text: &str) -> Self {
         Self::exec(ShellReading::of_shell(text))
     }

@@ -16,7 +16,7 @@ use crate::globs::PathGlobs;
 
 /// Longer files are not taken for rules.
 const MAX_BYTES: usize = 256 * 1024;
-const SOMEBODY: &str = "somebody has to agree here";
+const APPROVAL_NEEDED: &str = "an approver has to agree here";
 const TOOLS: [&str; 11] = [
     "read_file",
     "list_files",
@@ -36,11 +36,9 @@ const TOOLS: [&str; 11] = [
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {what}")]
 pub struct RulesFileError {
-    /// The file.
     pub file: String,
     /// The line, counted from 1.
     pub line: usize,
-    /// What is wrong.
     pub what: String,
 }
 
@@ -53,14 +51,12 @@ pub enum RulesFileTrust {
     Repository,
 }
 
-/// One rules file.
+/// One rules file, as it was read.
 #[derive(Debug, Clone, Copy)]
 pub struct RulesFileSource<'a> {
     /// What to call it in messages.
     pub file: &'a str,
-    /// Its text.
     pub text: &'a str,
-    /// Whose it is.
     pub trust: RulesFileTrust,
 }
 
@@ -224,7 +220,7 @@ pub(super) fn parse(source: &RulesFileSource<'_>) -> Result<ParsedRulesFile, Rul
             .over(&ApprovalTerms::default())
             .map_err(|what| wrong(at, what))?;
         if from_repository && terms.get_ref().loosens() {
-            return Err(only_operator(at, SOMEBODY));
+            return Err(only_operator(at, APPROVAL_NEEDED));
         }
     }
     let mut rules: Vec<GateRule> = Vec::with_capacity(file.rule.len());
@@ -237,7 +233,7 @@ pub(super) fn parse(source: &RulesFileSource<'_>) -> Result<ParsedRulesFile, Rul
         };
         let text = spanned.into_inner();
         if from_repository && text.approval.as_ref().is_some_and(TermsText::loosens) {
-            return Err(only_operator(at, SOMEBODY));
+            return Err(only_operator(at, APPROVAL_NEEDED));
         }
         let rule = rule(text, place, &line_of).map_err(|what| wrong(at, what))?;
         if rules.iter().any(|other| other.id == rule.id) {

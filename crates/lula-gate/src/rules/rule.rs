@@ -13,13 +13,10 @@ use crate::shell::{ShellReading, SimpleCommand};
 /// A rule as it was read from a file.
 #[derive(Debug, Clone)]
 pub struct GateRule {
-    /// Its name.
     pub id: String,
-    /// What it says.
     pub ruling: Ruling,
     /// Why it is there.
     pub reason: String,
-    /// Where it stands.
     pub place: RulePosition,
     pub(super) command: Option<Pattern>,
     pub(super) tools: Vec<String>,
@@ -34,9 +31,7 @@ pub struct GateRule {
 /// Where a rule stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RulePosition {
-    /// The file.
     pub file: String,
-    /// Its line.
     pub line: usize,
 }
 

@@ -14,7 +14,7 @@ use crate::approvals::ApprovalTerms;
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Ruling {
-    /// It may happen.
+    /// It may happen without asking.
     #[default]
     Allow,
     /// A person has to agree first.

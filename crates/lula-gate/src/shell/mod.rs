@@ -71,7 +71,6 @@ impl ShellReading {
         reader.reading
     }
 
-    /// Reads shell text.
     pub fn of_shell(text: &str) -> Self {
         let mut reader = Reader::default();
         reader.shell(text, 0);

@@ -50,7 +50,7 @@ struct HereDocument {
 
 /// The simple command that is being read.
 #[derive(Default)]
-struct Current {
+struct PartialCommand {
     words: Vec<Word>,
     input: Option<String>,
     documents: Vec<HereDocument>,
@@ -63,7 +63,7 @@ struct Current {
 /// State of a list of commands up to its end.
 #[derive(Default)]
 struct List {
-    current: Current,
+    current: PartialCommand,
     awaiting: Vec<PendingCommand>,
     parentheses: usize,
     cases: usize,
@@ -237,12 +237,12 @@ impl ShellCursor<'_> {
         if list.current.words.len() == 1 && self.peek() == Some(')') {
             // `name()`: what follows is its body.
             self.skip();
-            list.current = Current::default();
+            list.current = PartialCommand::default();
             return;
         }
         if list.current.ignored {
             list.parentheses += 1;
-            list.current = Current::default();
+            list.current = PartialCommand::default();
             return;
         }
         self.doubt("a parenthesis stands in the middle of a command");

@@ -5,7 +5,7 @@ use super::scan::ShellCursor;
 /// One word of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Word {
-    /// Exactly this.
+    /// Exactly these characters, whatever the shell's variables are.
     Known(String),
     /// Anything: no word, one or many. Variables, substitutions and globs become this.
     Unknown,

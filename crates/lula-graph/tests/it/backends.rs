@@ -83,10 +83,10 @@ fn places(directory: &tempfile::TempDir) -> [String; 3] {
 const CANARY: &str = "canary-2f9c1b7e-deploy-key";
 
 /// Shows what it should keep.
-struct Careless;
+struct LeakyWorld;
 
 #[async_trait]
-impl EffectWorld for Careless {
+impl EffectWorld for LeakyWorld {
     async fn perform(&self, order: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
         let shown = match order.name.as_str() {
             "greet" => "welcome".to_owned(),
@@ -114,7 +114,7 @@ async fn no_secret_reaches_any_backend_even_when_the_world_leaks_it() {
             let engine = engine(
                 graph,
                 Arc::clone(&store),
-                Arc::new(Careless),
+                Arc::new(LeakyWorld),
                 &HandClock::new(),
             );
             let run = engine.start(&(), &RunStart::default()).await.unwrap();

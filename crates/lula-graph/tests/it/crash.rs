@@ -9,10 +9,10 @@ use lula_store::{RunStatus, RunStore, check_run};
 use proptest::prelude::*;
 
 use crate::delivery::{
-    Death, Delivery, HandClock, Job, LEASE, Mortal, Site, Yard, engine, engine_with, options,
+    Death, Delivery, HandClock, Job, LEASE, MortalStore, Site, Yard, engine, engine_with, options,
     sqlite,
 };
-use crate::single::{Obliging, Single};
+use crate::single::{ObligingWorld, Single};
 
 pub(crate) fn start() -> RunStart {
     RunStart {
@@ -67,7 +67,7 @@ async fn live_through(
     let mut appends = 0;
     for death in deaths.iter().copied().chain([Death::Never]) {
         clock.forward(LEASE);
-        let mortal = Mortal::new(Arc::clone(store), death);
+        let mortal = MortalStore::new(Arc::clone(store), death);
         let life = engine_with(
             Delivery,
             mortal.clone(),
@@ -118,7 +118,7 @@ async fn dying_before_and_after_every_commit_changes_nothing() {
 #[tokio::test]
 async fn a_run_commits_before_each_effect_and_at_its_end() {
     let directory = tempfile::tempdir().unwrap();
-    let mortal = Mortal::new(sqlite(directory.path()), Death::Never);
+    let mortal = MortalStore::new(sqlite(directory.path()), Death::Never);
     let graph = Single::new(|ctx| {
         Box::pin(async {
             ctx.now().await?;
@@ -132,7 +132,13 @@ async fn a_run_commits_before_each_effect_and_at_its_end() {
         ..options()
     };
     let clock = HandClock::new();
-    let engine = engine_with(graph, mortal.clone(), Arc::new(Obliging), &clock, settings);
+    let engine = engine_with(
+        graph,
+        mortal.clone(),
+        Arc::new(ObligingWorld),
+        &clock,
+        settings,
+    );
     let (_, rested) = engine.run(&(), &start()).await.unwrap();
     assert!(matches!(rested, RestReason::Done(_)), "{rested:?}");
     assert_eq!(
@@ -145,9 +151,9 @@ async fn a_run_commits_before_each_effect_and_at_its_end() {
 /// A run is there before anything is asked of the world, however little that is.
 #[tokio::test]
 async fn nothing_is_asked_of_the_world_before_the_run_is_there() {
-    struct Asks(Arc<dyn RunStore>);
+    struct RunExistsWorld(Arc<dyn RunStore>);
     #[lula_graph::async_trait]
-    impl lula_graph::EffectWorld for Asks {
+    impl lula_graph::EffectWorld for RunExistsWorld {
         async fn perform(
             &self,
             order: &lula_graph::EffectOrder,
@@ -167,7 +173,7 @@ async fn nothing_is_asked_of_the_world_before_the_run_is_there() {
         let graph = Single::new(move |ctx| {
             Box::pin(async move { ctx.effect(effect("look around", "")).await })
         });
-        let world = Arc::new(Asks(Arc::clone(&store)));
+        let world = Arc::new(RunExistsWorld(Arc::clone(&store)));
         let engine = engine(graph, store, world, &HandClock::new());
         let (_, rested) = engine.run(&(), &start()).await.unwrap();
         let RestReason::Done(ended) = rested else {
@@ -226,13 +232,13 @@ async fn a_model_call_lost_twice_fails_and_stays_charged() {
             })
         })
     };
-    let first = engine(graph(), Arc::clone(&store), Arc::new(Obliging), &clock);
+    let first = engine(graph(), Arc::clone(&store), Arc::new(ObligingWorld), &clock);
     let run = first.start(&(), &start()).await.unwrap();
     // The commit after the intent is the result: it is lost, twice.
     for _ in 0..2 {
         clock.forward(LEASE);
-        let mortal = Mortal::new(Arc::clone(&store), Death::Before(1));
-        engine(graph(), mortal, Arc::new(Obliging), &clock)
+        let mortal = MortalStore::new(Arc::clone(&store), Death::Before(1));
+        engine(graph(), mortal, Arc::new(ObligingWorld), &clock)
             .resume(&run)
             .await
             .unwrap_err();
@@ -318,7 +324,7 @@ async fn a_run_goes_on_without_its_snapshot() {
         settings.clone(),
     );
     let run = engine.start(&job(), &start()).await.unwrap();
-    let mortal = Mortal::new(Arc::clone(&store), Death::Before(12));
+    let mortal = MortalStore::new(Arc::clone(&store), Death::Before(12));
     let life = engine_with(Delivery, mortal, yard.clone(), &clock, settings);
     life.resume(&run).await.unwrap_err();
     assert!(store.snapshot(&run).await.unwrap().is_some());

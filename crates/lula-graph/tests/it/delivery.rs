@@ -358,18 +358,19 @@ pub(crate) enum Death {
 }
 
 /// What is waited for before each append.
-pub(crate) type Slowly = Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+pub(crate) type AppendDelay =
+    Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 /// A store whose process dies. From then on it answers nothing.
-pub(crate) struct Mortal {
+pub(crate) struct MortalStore {
     store: Arc<dyn RunStore>,
     state: Mutex<(Death, u32, bool)>,
-    slowly: OnceLock<Slowly>,
+    slowly: OnceLock<AppendDelay>,
     /// Takes the whole process along.
     really: bool,
 }
 
-impl Mortal {
+impl MortalStore {
     pub(crate) fn new(store: Arc<dyn RunStore>, death: Death) -> Arc<Self> {
         Arc::new(Self {
             store,
@@ -398,7 +399,7 @@ impl Mortal {
     }
 
     /// Has every append wait for something first.
-    pub(crate) fn take_time(&self, slowly: Slowly) {
+    pub(crate) fn take_time(&self, slowly: AppendDelay) {
         assert!(self.slowly.set(slowly).is_ok(), "once");
     }
 
@@ -428,7 +429,7 @@ impl Mortal {
 }
 
 #[async_trait]
-impl RunStore for Mortal {
+impl RunStore for MortalStore {
     fn backend(&self) -> &'static str {
         "mortal"
     }

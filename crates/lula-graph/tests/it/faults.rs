@@ -14,9 +14,9 @@ use lula_store::sqlite::SqliteOptions;
 use lula_store::{Durability, EffectState, RunStatus, SqliteStore, StoreError, check_run};
 
 use crate::delivery::{
-    Death, Delivery, HandClock, Job, LEASE, Mortal, Yard, engine, engine_with, options, sqlite,
+    Death, Delivery, HandClock, Job, LEASE, MortalStore, Yard, engine, engine_with, options, sqlite,
 };
-use crate::single::{Obliging, Single};
+use crate::single::{ObligingWorld, Single};
 
 fn job() -> Job {
     Job {
@@ -118,14 +118,19 @@ async fn a_program_that_asks_otherwise_after_a_crash_is_stopped_not_followed() {
             Box::pin(async move { ctx.effect(EffectRequest::external("deploy", target)).await })
         })
     };
-    let mortal = Mortal::new(Arc::clone(&store), Death::Before(1));
-    let first = engine(graph(&mad), mortal, Arc::new(Obliging), &clock);
+    let mortal = MortalStore::new(Arc::clone(&store), Death::Before(1));
+    let first = engine(graph(&mad), mortal, Arc::new(ObligingWorld), &clock);
     let run = first.start(&(), &RunStart::default()).await.unwrap();
     first.resume(&run).await.unwrap_err();
     clock.forward(LEASE);
 
     mad.store(true, Ordering::Relaxed);
-    let second = engine(graph(&mad), Arc::clone(&store), Arc::new(Remembers), &clock);
+    let second = engine(
+        graph(&mad),
+        Arc::clone(&store),
+        Arc::new(RememberingWorld),
+        &clock,
+    );
     let rested = second.resume(&run).await.unwrap().unwrap();
     let RestReason::Waiting(pending) = rested else {
         panic!("{rested:?}")
@@ -154,10 +159,10 @@ async fn a_program_that_asks_otherwise_after_a_crash_is_stopped_not_followed() {
 }
 
 /// Knows that everything was done.
-struct Remembers;
+struct RememberingWorld;
 
 #[async_trait]
-impl EffectWorld for Remembers {
+impl EffectWorld for RememberingWorld {
     async fn perform(&self, order: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
         panic!("{} was done again", order.name);
     }
@@ -167,10 +172,10 @@ impl EffectWorld for Remembers {
 }
 
 /// Takes a long time.
-struct Slow(tokio::sync::Notify);
+struct SlowWorld(tokio::sync::Notify);
 
 #[async_trait]
-impl EffectWorld for Slow {
+impl EffectWorld for SlowWorld {
     async fn perform(&self, _: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
         self.0.notify_one();
         std::future::pending().await
@@ -188,7 +193,7 @@ async fn an_owner_whose_lease_was_taken_stops_in_the_middle_of_an_effect() {
         renew: Duration::from_millis(20),
         ..options()
     };
-    let slow = Arc::new(Slow(tokio::sync::Notify::new()));
+    let slow = Arc::new(SlowWorld(tokio::sync::Notify::new()));
     let first = engine_with(graph(), Arc::clone(&store), slow.clone(), &clock, quick);
     let run = first.start(&(), &RunStart::default()).await.unwrap();
     let driving = {
@@ -199,7 +204,7 @@ async fn an_owner_whose_lease_was_taken_stops_in_the_middle_of_an_effect() {
     let second = engine(
         graph(),
         sqlite(directory.path()),
-        Arc::new(Obliging),
+        Arc::new(ObligingWorld),
         &clock,
     );
     // The clock of the second jumps an hour; the first one's renewals are beaten to it.
@@ -220,9 +225,9 @@ async fn an_owner_whose_lease_was_taken_stops_in_the_middle_of_an_effect() {
 
 #[tokio::test]
 async fn a_world_that_cannot_be_reached_is_tried_again_later() {
-    struct Closed(AtomicBool);
+    struct UnreachableWorld(AtomicBool);
     #[async_trait]
-    impl EffectWorld for Closed {
+    impl EffectWorld for UnreachableWorld {
         async fn perform(&self, _: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
             if self.0.swap(false, Ordering::Relaxed) {
                 return Err(EffectTrouble::Unreachable("nobody answers".to_owned()));
@@ -235,7 +240,7 @@ async fn a_world_that_cannot_be_reached_is_tried_again_later() {
     let clock = HandClock::new();
     let graph =
         Single::new(|ctx| Box::pin(async { ctx.effect(EffectRequest::read("call", "")).await }));
-    let world = Arc::new(Closed(AtomicBool::new(true)));
+    let world = Arc::new(UnreachableWorld(AtomicBool::new(true)));
     let engine = engine(graph, Arc::clone(&store), world, &clock);
     let (run, rested) = engine.run(&(), &RunStart::default()).await.unwrap();
     assert_eq!(rested, RestReason::Trouble("nobody answers".to_owned()));
@@ -253,9 +258,9 @@ async fn what_the_world_asks_people_about_waits_and_is_ordered_again_under_its_n
     use lula_protocol::{ApprovalId, EffectClass, EffectId};
     use std::sync::Mutex;
     #[derive(Default)]
-    struct Careful(Mutex<Vec<EffectId>>);
+    struct AskingWorld(Mutex<Vec<EffectId>>);
     #[async_trait]
-    impl EffectWorld for Careful {
+    impl EffectWorld for AskingWorld {
         async fn perform(&self, order: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
             let mut orders = self.0.lock().unwrap();
             orders.push(order.effect.clone());
@@ -285,7 +290,7 @@ async fn what_the_world_asks_people_about_waits_and_is_ordered_again_under_its_n
         let graph = Single::new(move |ctx| {
             Box::pin(async move { ctx.effect(EffectRequest::new(class, "write", "x")).await })
         });
-        let world = Arc::new(Careful::default());
+        let world = Arc::new(AskingWorld::default());
         let engine = engine(graph, Arc::clone(&store), world.clone(), &clock);
         let (run, mut rested) = engine.run(&(), &RunStart::default()).await.unwrap();
         for _ in 0..2 {
@@ -329,7 +334,7 @@ async fn clocks_that_jump_cost_time_never_correctness() {
         } else {
             clock.back(hour);
         }
-        let mortal = Mortal::new(Arc::clone(&store), Death::After(2));
+        let mortal = MortalStore::new(Arc::clone(&store), Death::After(2));
         // A clock that went back does not get the run; a dead owner's lease seems fresh to it.
         let _ = engine(Delivery, mortal, yard.clone(), &clock)
             .resume(&run)
@@ -377,7 +382,12 @@ async fn a_full_disk_stops_a_run_which_goes_on_when_there_is_room() {
             })
         })
     };
-    let small = engine(heavy(), open(Some(180_000)), Arc::new(Obliging), &clock);
+    let small = engine(
+        heavy(),
+        open(Some(180_000)),
+        Arc::new(ObligingWorld),
+        &clock,
+    );
     let run = small.start(&(), &RunStart::default()).await.unwrap();
     let full = small.resume(&run).await.unwrap_err();
     assert!(
@@ -385,7 +395,7 @@ async fn a_full_disk_stops_a_run_which_goes_on_when_there_is_room() {
         "{full}"
     );
     clock.forward(LEASE);
-    let roomy = engine(heavy(), open(None), Arc::new(Obliging), &clock);
+    let roomy = engine(heavy(), open(None), Arc::new(ObligingWorld), &clock);
     let rested = roomy.resume(&run).await.unwrap().unwrap();
     let RestReason::Done(ended) = rested else {
         panic!("{rested:?}")
@@ -451,7 +461,7 @@ async fn a_rotten_blob_stops_a_run_instead_of_feeding_it_garbage() {
         weight: 9_000,
         ..job()
     };
-    let mortal = Mortal::new(Arc::clone(&store), Death::After(5));
+    let mortal = MortalStore::new(Arc::clone(&store), Death::After(5));
     let first = engine(Delivery, mortal, yard.clone(), &clock);
     let run = first.start(&heavy, &RunStart::default()).await.unwrap();
     first.resume(&run).await.unwrap_err();
@@ -478,7 +488,7 @@ async fn a_log_that_lost_its_end_is_not_gone_on_with() {
     let store = sqlite(directory.path());
     let clock = HandClock::new();
     let yard = Arc::new(Yard::default());
-    let mortal = Mortal::new(Arc::clone(&store), Death::After(6));
+    let mortal = MortalStore::new(Arc::clone(&store), Death::After(6));
     let first = engine(Delivery, mortal, yard.clone(), &clock);
     let run = first.start(&job(), &RunStart::default()).await.unwrap();
     first.resume(&run).await.unwrap_err();

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use rand_core::Rng;
 
 use crate::delivery::{HandClock, engine, options, sqlite};
-use crate::single::Obliging;
+use crate::single::ObligingWorld;
 
 labels! { enum Room { Hall = "hall", Cellar = "cellar", Attic = "attic" } }
 labels! { enum Door { Left = "left", Right = "right", Out = "out" } }
@@ -113,7 +113,7 @@ fn refusal(wiring: Wiring) -> String {
     match GraphEngine::new(
         maze,
         sqlite(directory.path()),
-        Arc::new(Obliging),
+        Arc::new(ObligingWorld),
         options(),
     ) {
         Err(error @ EngineError::Table { .. }) => error.to_string(),
@@ -169,7 +169,7 @@ proptest! {
             let directory = tempfile::tempdir().unwrap();
             let clock = HandClock::new();
             let maze = Maze { wiring: whole, odds, guard: None };
-            let engine = engine(maze, sqlite(directory.path()), Arc::new(Obliging), &clock);
+            let engine = engine(maze, sqlite(directory.path()), Arc::new(ObligingWorld), &clock);
             let start = RunStart { seed: Some(seed), max_visits, ..RunStart::default() };
             let (run, rested) = engine.run(&(), &start).await.unwrap();
             let RestReason::Done(ended) = rested else { panic!("{rested:?}") };
@@ -194,7 +194,12 @@ async fn a_run_that_goes_in_circles_is_stopped() {
         odds: 0,
         guard: Some(LoopGuard::default()),
     };
-    let engine = engine(maze, sqlite(directory.path()), Arc::new(Obliging), &clock);
+    let engine = engine(
+        maze,
+        sqlite(directory.path()),
+        Arc::new(ObligingWorld),
+        &clock,
+    );
     let (run, rested) = engine.run(&(), &RunStart::default()).await.unwrap();
     let RestReason::Done(ended) = rested else {
         panic!("{rested:?}")

@@ -25,10 +25,10 @@ use serde_json::Value;
 
 use crate::crash::{any_death, start};
 use crate::delivery::{
-    Death, Delivery, HandClock, Job, LEASE, Mortal, Work, Yard, engine, engine_with, options,
+    Death, Delivery, HandClock, Job, LEASE, MortalStore, Work, Yard, engine, engine_with, options,
     sqlite,
 };
-use crate::single::{Obliging, Single};
+use crate::single::{ObligingWorld, Single};
 
 fn block_on<F: Future>(work: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -76,7 +76,7 @@ proptest! {
             let run = last.start(&Job { rounds, weight, price: 100 }, &start()).await.unwrap();
             for death in deaths.into_iter().chain([Death::Never]) {
                 clock.forward(LEASE);
-                let mortal = Mortal::new(Arc::clone(&store), death);
+                let mortal = MortalStore::new(Arc::clone(&store), death);
                 let life = engine_with(Delivery, mortal, yard.clone(), &clock, settings.clone());
                 let _ = life.resume(&run).await;
             }
@@ -113,7 +113,7 @@ proptest! {
             let mut runs: Vec<(RunId, Vec<u8>)> = Vec::new();
             let mut deaths = deaths.into_iter();
             for plan in plans {
-                let first = engine(waiting(&plan), Arc::clone(&store), Arc::new(Obliging), &clock);
+                let first = engine(waiting(&plan), Arc::clone(&store), Arc::new(ObligingWorld), &clock);
                 runs.push((first.start(&(), &RunStart::default()).await.unwrap(), plan));
             }
             while let Some((run, plan)) = unfinished(&*store, &runs).await {
@@ -121,10 +121,10 @@ proptest! {
                 assert!(rounds < 60 + 2 * lives, "{run} is stuck");
                 clock.forward(LEASE);
                 let death = deaths.next().unwrap_or(Death::Never);
-                let mortal = Mortal::new(Arc::clone(&store), death);
-                let life = engine(waiting(&plan), mortal, Arc::new(Obliging), &clock);
+                let mortal = MortalStore::new(Arc::clone(&store), death);
+                let life = engine(waiting(&plan), mortal, Arc::new(ObligingWorld), &clock);
                 if let Ok(Some(RestReason::Waiting(_)) | None) = life.resume(&run).await {
-                    let calm = engine(waiting(&plan), Arc::clone(&store), Arc::new(Obliging), &clock);
+                    let calm = engine(waiting(&plan), Arc::clone(&store), Arc::new(ObligingWorld), &clock);
                     answer(&calm, &run).await;
                 }
             }

@@ -26,7 +26,7 @@ use rand_core::{Rng, SeedableRng};
 use serde_json::json;
 
 use crate::backends::{fresh_name, open};
-use crate::delivery::{Death, Delivery, Job, Mortal};
+use crate::delivery::{Death, Delivery, Job, MortalStore};
 
 /// The world as a directory: one folder per run, changed under a lock, in single steps.
 struct Folder(PathBuf);
@@ -141,9 +141,9 @@ impl EffectWorld for Folder {
 }
 
 /// The machine's clock, so far ahead that every lease of an earlier life is over.
-struct Ahead(u64);
+struct ClockAhead(u64);
 
-impl WallClock for Ahead {
+impl WallClock for ClockAhead {
     fn now_ms(&self) -> u64 {
         SystemWallClock.now_ms() + self.0 * 60_000
     }
@@ -159,7 +159,7 @@ fn engine(store: Arc<dyn RunStore>, world: &Path, life: u64) -> GraphEngine<Deli
         ..EngineOptions::default()
     };
     let world = Arc::new(Folder(world.to_owned()));
-    GraphEngine::with_clock(Delivery, store, world, options, Arc::new(Ahead(life))).unwrap()
+    GraphEngine::with_clock(Delivery, store, world, options, Arc::new(ClockAhead(life))).unwrap()
 }
 
 /// What a victim is told through its environment.
@@ -183,7 +183,7 @@ fn victim() {
         };
         let life = told("LULA_VICTIM_LIFE").parse().unwrap();
         let world = told("LULA_VICTIM_WORLD");
-        let engine = engine(Mortal::really(store, death), Path::new(&world), life);
+        let engine = engine(MortalStore::really(store, death), Path::new(&world), life);
         engine
             .work(lula_graph::CancellationToken::new())
             .await

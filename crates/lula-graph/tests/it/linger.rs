@@ -18,9 +18,9 @@ use tokio::sync::Notify;
 
 use crate::crash::start;
 use crate::delivery::{
-    Death, HandClock, LEASE, Mortal, Slowly, engine, engine_with, options, sqlite,
+    AppendDelay, Death, HandClock, LEASE, MortalStore, engine, engine_with, options, sqlite,
 };
-use crate::single::{Obliging, Single};
+use crate::single::{ObligingWorld, Single};
 
 /// Longer than any test: only what comes next takes an answer along.
 const NEVER: Duration = Duration::from_hours(1);
@@ -68,7 +68,7 @@ async fn a_body_that_takes_its_time_does_not_keep_its_answer_to_itself() {
     let engine = engine(
         graph,
         Arc::clone(&store),
-        Arc::new(Obliging),
+        Arc::new(ObligingWorld),
         &HandClock::new(),
     );
     let (run, rested) = engine.run(&(), &start()).await.unwrap();
@@ -119,7 +119,7 @@ async fn an_answer_that_is_being_committed_is_waited_for_in_peace() {
     let directory = tempfile::tempdir().unwrap();
     let looks = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&looks);
-    let slowly: Slowly = Box::new(move || {
+    let slowly: AppendDelay = Box::new(move || {
         let looks = Arc::clone(&counted);
         let mut wait = Box::pin(tokio::time::sleep(Duration::from_millis(50)));
         Box::pin(std::future::poll_fn(move |cx| {
@@ -127,7 +127,7 @@ async fn an_answer_that_is_being_committed_is_waited_for_in_peace() {
             wait.as_mut().poll(cx)
         }))
     });
-    let mortal = Mortal::new(sqlite(directory.path()), Death::Never);
+    let mortal = MortalStore::new(sqlite(directory.path()), Death::Never);
     mortal.take_time(slowly);
     let graph = Single::new(|ctx| {
         Box::pin(async {
@@ -136,7 +136,12 @@ async fn an_answer_that_is_being_committed_is_waited_for_in_peace() {
             Ok("thought".to_owned())
         })
     });
-    let engine = engine(graph, mortal.clone(), Arc::new(Obliging), &HandClock::new());
+    let engine = engine(
+        graph,
+        mortal.clone(),
+        Arc::new(ObligingWorld),
+        &HandClock::new(),
+    );
     let (_, rested) = engine.run(&(), &start()).await.unwrap();
     assert!(matches!(rested, RestReason::Done(_)), "{rested:?}");
     assert_eq!(mortal.appends(), 3);
@@ -165,7 +170,7 @@ async fn the_answer_of_what_changes_something_outside_never_waits() {
     let engine = engine_with(
         graph,
         store,
-        Arc::new(Obliging),
+        Arc::new(ObligingWorld),
         &HandClock::new(),
         lingering(NEVER),
     );
@@ -195,7 +200,7 @@ async fn a_body_that_fails_loses_no_answer() {
         let engine = engine_with(
             graph,
             Arc::clone(&store),
-            Arc::new(Obliging),
+            Arc::new(ObligingWorld),
             &HandClock::new(),
             lingering(NEVER),
         );
@@ -323,16 +328,16 @@ fn any_class() -> impl Strategy<Value = EffectClass> {
 
 /// How a life ends: at a commit, or while an answer waits.
 #[derive(Debug, Clone, Copy)]
-enum Cut {
+enum LifeEnd {
     At(Death),
     Waiting(usize),
 }
 
-fn any_cut() -> impl Strategy<Value = Cut> {
+fn any_cut() -> impl Strategy<Value = LifeEnd> {
     prop_oneof![
-        (0_u32..6).prop_map(|number| Cut::At(Death::Before(number))),
-        (0_u32..6).prop_map(|number| Cut::At(Death::After(number))),
-        (0_usize..6).prop_map(Cut::Waiting),
+        (0_u32..6).prop_map(|number| LifeEnd::At(Death::Before(number))),
+        (0_u32..6).prop_map(|number| LifeEnd::At(Death::After(number))),
+        (0_usize..6).prop_map(LifeEnd::Waiting),
     ]
 }
 
@@ -342,14 +347,14 @@ async fn live(
     witness: &Arc<Witness>,
     clock: &Arc<HandClock>,
     plan: &[EffectClass],
-    (run, cut): (&RunId, Cut),
+    (run, cut): (&RunId, LifeEnd),
 ) {
     witness.book.lock().unwrap().told.clear();
     let (death, pause) = match cut {
-        Cut::At(death) => (death, None),
-        Cut::Waiting(number) => (Death::Never, Some(number)),
+        LifeEnd::At(death) => (death, None),
+        LifeEnd::Waiting(number) => (Death::Never, Some(number)),
     };
-    let mortal = Mortal::new(Arc::clone(store), death);
+    let mortal = MortalStore::new(Arc::clone(store), death);
     let world: Arc<dyn EffectWorld> = witness.clone();
     let paused = Arc::new(Notify::new());
     let graph = chain(plan, pause, &paused);

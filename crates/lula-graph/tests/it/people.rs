@@ -16,7 +16,7 @@ use lula_store::{ApprovalState, RunStatus, RunStore};
 use crate::delivery::{
     Delivery, HandClock, Job, LEASE, Yard, engine, engine_with, options, sqlite,
 };
-use crate::single::{Obliging, Single};
+use crate::single::{ObligingWorld, Single};
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -66,7 +66,7 @@ fn gated(pushed: &'static str) -> Single {
     })
 }
 
-struct Asked {
+struct AskingRun {
     _directory: tempfile::TempDir,
     store: Arc<dyn RunStore>,
     clock: Arc<HandClock>,
@@ -75,11 +75,11 @@ struct Asked {
     interrupt: RunInterrupt,
 }
 
-async fn ask(graph: Single) -> Asked {
+async fn ask(graph: Single) -> AskingRun {
     let directory = tempfile::tempdir().unwrap();
     let store = sqlite(directory.path());
     let clock = HandClock::new();
-    let engine = engine(graph, Arc::clone(&store), Arc::new(Obliging), &clock);
+    let engine = engine(graph, Arc::clone(&store), Arc::new(ObligingWorld), &clock);
     let (run, rested) = engine.run(&(), &RunStart::default()).await.unwrap();
     let RestReason::Waiting(pending) = rested else {
         panic!("{rested:?}")
@@ -88,7 +88,7 @@ async fn ask(graph: Single) -> Asked {
         store.run(&run).await.unwrap().unwrap().status,
         RunStatus::Suspended
     );
-    Asked {
+    AskingRun {
         _directory: directory,
         store,
         clock,
@@ -98,7 +98,7 @@ async fn ask(graph: Single) -> Asked {
     }
 }
 
-impl Asked {
+impl AskingRun {
     async fn vote(&self, by: &str, role: &str, seen: &str, decision: ApprovalDecision) {
         let RunInterrupt::Approval { approval, .. } = &self.interrupt else {
             panic!("{:?}", self.interrupt)
@@ -412,7 +412,6 @@ mod children {
     use tokio::process::{Child, Command};
     use tokio::sync::Mutex;
 
-    /// Starts real processes.
     #[derive(Default)]
     pub(super) struct Host {
         children: Mutex<HashMap<String, Child>>,

@@ -8,7 +8,7 @@ use lula_store::{RunStore, check_run};
 
 use crate::delivery::{Delivery, HandClock, Job, LEASE, Yard, engine, sqlite};
 
-struct Finished {
+struct FinishedRun {
     directory: tempfile::TempDir,
     store: Arc<dyn RunStore>,
     engine: GraphEngine<Delivery>,
@@ -17,7 +17,7 @@ struct Finished {
     run: RunId,
 }
 
-async fn finished() -> Finished {
+async fn finished() -> FinishedRun {
     let directory = tempfile::tempdir().unwrap();
     let store = sqlite(directory.path());
     let clock = HandClock::new();
@@ -30,7 +30,7 @@ async fn finished() -> Finished {
     };
     let (run, rested) = engine.run(&job, &RunStart::default()).await.unwrap();
     assert!(matches!(rested, RestReason::Done(_)));
-    Finished {
+    FinishedRun {
         directory,
         store,
         engine,
@@ -42,7 +42,7 @@ async fn finished() -> Finished {
 
 #[tokio::test]
 async fn any_moment_of_a_run_can_be_shown() {
-    let Finished {
+    let FinishedRun {
         directory: _kept,
         engine,
         store,
@@ -65,7 +65,7 @@ async fn any_moment_of_a_run_can_be_shown() {
 
 #[tokio::test]
 async fn a_replay_does_nothing_and_finds_nothing() {
-    let Finished {
+    let FinishedRun {
         directory: _kept,
         engine,
         yard,
@@ -89,7 +89,7 @@ async fn a_replay_does_nothing_and_finds_nothing() {
 
 #[tokio::test]
 async fn a_replay_in_a_clean_world_tells_what_has_drifted() {
-    let Finished {
+    let FinishedRun {
         directory: _kept,
         engine,
         run,
@@ -113,7 +113,7 @@ async fn a_replay_in_a_clean_world_tells_what_has_drifted() {
 
 #[tokio::test]
 async fn a_log_that_was_edited_does_not_replay() {
-    let Finished {
+    let FinishedRun {
         directory,
         engine,
         run,
@@ -133,7 +133,7 @@ async fn a_log_that_was_edited_does_not_replay() {
 
 #[tokio::test]
 async fn a_fork_goes_another_way_and_leaves_its_parent_alone() {
-    let Finished {
+    let FinishedRun {
         directory: _kept,
         engine,
         store,
@@ -163,7 +163,7 @@ async fn a_fork_goes_another_way_and_leaves_its_parent_alone() {
 
 #[tokio::test]
 async fn a_fork_can_begin_wherever_no_visit_is_under_way() {
-    let Finished {
+    let FinishedRun {
         directory: _kept,
         engine,
         store,

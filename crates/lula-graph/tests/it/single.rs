@@ -64,10 +64,10 @@ impl Graph for Single {
 }
 
 /// A world that does what it is told and says so.
-pub(crate) struct Obliging;
+pub(crate) struct ObligingWorld;
 
 #[async_trait]
-impl EffectWorld for Obliging {
+impl EffectWorld for ObligingWorld {
     async fn perform(&self, order: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
         Ok(EffectOutput::free(json!(format!(
             "did {} {}",

@@ -11,8 +11,8 @@ use lula_protocol::{RunId, RunSignal};
 use lula_store::{RunStatus, RunStore};
 use serde_json::json;
 
-use crate::delivery::{Death, HandClock, LEASE, Mortal, engine, sqlite};
-use crate::single::{Obliging, Single};
+use crate::delivery::{Death, HandClock, LEASE, MortalStore, engine, sqlite};
+use crate::single::{ObligingWorld, Single};
 
 fn note(text: &str) -> RunSignal {
     RunSignal::Steer {
@@ -40,13 +40,13 @@ fn turns() -> Single {
 }
 
 /// A person speaks while the first turn is under way.
-struct Whispering {
+struct SteeringWorld {
     store: Arc<dyn RunStore>,
     turns: AtomicU32,
 }
 
 #[async_trait]
-impl EffectWorld for Whispering {
+impl EffectWorld for SteeringWorld {
     async fn perform(&self, order: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
         if self.turns.fetch_add(1, Ordering::SeqCst) == 0 {
             self.store
@@ -70,7 +70,7 @@ async fn summary(engine: &GraphEngine<Single>, run: &RunId) -> String {
 async fn a_note_reaches_the_next_turn_of_a_run_under_way() {
     let directory = tempfile::tempdir().unwrap();
     let (store, clock) = (sqlite(directory.path()), HandClock::new());
-    let world = Arc::new(Whispering {
+    let world = Arc::new(SteeringWorld {
         store: sqlite(directory.path()),
         turns: AtomicU32::new(0),
     });
@@ -86,14 +86,14 @@ async fn a_note_is_heard_at_the_same_turn_wherever_the_run_dies() {
         for death in [Death::Before(append), Death::After(append)] {
             let directory = tempfile::tempdir().unwrap();
             let (store, clock) = (sqlite(directory.path()), HandClock::new());
-            let mortal = Mortal::new(Arc::clone(&store), death);
-            let first = engine(turns(), mortal, Arc::new(Obliging), &clock);
+            let mortal = MortalStore::new(Arc::clone(&store), death);
+            let first = engine(turns(), mortal, Arc::new(ObligingWorld), &clock);
             let run = first.start(&(), &RunStart::default()).await.unwrap();
             first.send(&run, &note("one")).await.unwrap();
             first.send(&run, &note("two")).await.unwrap();
             let _ = first.resume(&run).await;
             clock.forward(LEASE);
-            let second = engine(turns(), store, Arc::new(Obliging), &clock);
+            let second = engine(turns(), store, Arc::new(ObligingWorld), &clock);
             second.resume(&run).await.unwrap();
             // Both were there before the first turn, and each is heard once.
             assert_eq!(summary(&second, &run).await, "one+two,,", "{death:?}");
@@ -102,13 +102,13 @@ async fn a_note_is_heard_at_the_same_turn_wherever_the_run_dies() {
 }
 
 /// Counts what it does, and is asked to stop in the middle of the first.
-struct Busy {
+struct CancellingWorld {
     engine: std::sync::OnceLock<GraphEngine<Single>>,
     done: AtomicU32,
 }
 
 #[async_trait]
-impl EffectWorld for Busy {
+impl EffectWorld for CancellingWorld {
     async fn perform(&self, order: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
         if self.done.fetch_add(1, Ordering::SeqCst) == 0
             && let Some(engine) = self.engine.get()
@@ -123,7 +123,7 @@ impl EffectWorld for Busy {
 async fn a_run_that_is_put_down_finishes_its_step_and_goes_on_later() {
     let directory = tempfile::tempdir().unwrap();
     let (store, clock) = (sqlite(directory.path()), HandClock::new());
-    let world = Arc::new(Busy {
+    let world = Arc::new(CancellingWorld {
         engine: std::sync::OnceLock::new(),
         done: AtomicU32::new(0),
     });
@@ -156,7 +156,7 @@ async fn a_run_can_name_what_was_recorded_of_it() {
             Ok(ctx.head().await?.to_string())
         })
     });
-    let engine = engine(graph, Arc::clone(&store), Arc::new(Obliging), &clock);
+    let engine = engine(graph, Arc::clone(&store), Arc::new(ObligingWorld), &clock);
     let run = engine.start(&(), &RunStart::default()).await.unwrap();
     engine.resume(&run).await.unwrap();
     let named = summary(&engine, &run).await;

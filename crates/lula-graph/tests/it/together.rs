@@ -12,7 +12,7 @@ use lula_store::check_run;
 use serde_json::json;
 use tokio::sync::Barrier;
 
-use crate::delivery::{Death, HandClock, LEASE, Mortal, engine, sqlite};
+use crate::delivery::{Death, HandClock, LEASE, MortalStore, engine, sqlite};
 use crate::single::Single;
 
 /// Answers model calls only when three are under way at the same time.
@@ -105,7 +105,7 @@ async fn dying_among_them_changes_nothing() {
             let directory = tempfile::tempdir().unwrap();
             let store = sqlite(directory.path());
             let clock = HandClock::new();
-            let mortal = Mortal::new(Arc::clone(&store), death);
+            let mortal = MortalStore::new(Arc::clone(&store), death);
             let first = engine(choir(), mortal.clone(), Chorus::of(1), &clock);
             let run = first.start(&(), &start()).await.unwrap();
             let _ = first.resume(&run).await;

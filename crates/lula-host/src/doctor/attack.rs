@@ -11,7 +11,6 @@ use crate::error::HostError;
 /// How one family of probes did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbeFamily {
-    /// Its name.
     pub name: String,
     /// How many probes were held off.
     pub held: usize,
@@ -37,7 +36,7 @@ impl PlannedAttack {
         Ok(Self { engine, tier })
     }
 
-    /// Attacks.
+    /// Runs every probe against the tier.
     pub fn run(&self) -> Result<AttackReport, HostError> {
         let program = std::env::current_exe().map_err(HostError::OwnProgram)?;
         Ok(TierAttack::new(&self.engine, program, self.tier).run()?)

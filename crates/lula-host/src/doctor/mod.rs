@@ -30,21 +30,16 @@ pub struct DoctorReport {
 /// One thing that was looked at.
 #[derive(Debug, Serialize)]
 pub struct DoctorCheck {
-    /// What.
     pub name: &'static str,
-    /// How it stands.
     pub state: DoctorCheckState,
-    /// Why.
     pub reason: String,
     /// What to do about it.
     pub remedy: Option<String>,
 }
 
-/// How it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DoctorCheckState {
-    /// It works.
     Good,
     /// The main job runs, but not everything does.
     Limited,
@@ -77,7 +72,7 @@ impl DoctorCheck {
     }
 }
 
-/// Looks at everything.
+/// Examines the whole installation; probes of tiers start real sandboxes.
 pub fn examine(installation: &Installation) -> DoctorReport {
     // The servers are asked at the same time as the tiers are tried: both mostly wait.
     let (tiers, providers) = std::thread::scope(|scope| {

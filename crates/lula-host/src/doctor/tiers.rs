@@ -17,7 +17,6 @@ const TRIAL: Duration = Duration::from_secs(3);
 /// How a tier stands on this machine.
 #[derive(Debug, Serialize)]
 pub struct TierReport {
-    /// Which.
     pub name: IsolationTier,
     /// Whether a command ran in it.
     pub available: bool,

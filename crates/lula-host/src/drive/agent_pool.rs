@@ -37,7 +37,7 @@ const TOLD: usize = 16_000;
 pub(crate) type AgentWorldFactory = Box<dyn Fn(&RunId, &str) -> Arc<dyn EffectWorld> + Send + Sync>;
 
 /// How an agent's run rests.
-enum Rest {
+enum AgentRestReason {
     Over,
     Waiting(RunInterrupt),
     Paused,
@@ -47,7 +47,7 @@ enum Rest {
 struct AtWork {
     engine: GraphEngine<CodingGraph>,
     task: JoinHandle<()>,
-    rest: Arc<Mutex<Option<Rest>>>,
+    rest: Arc<Mutex<Option<AgentRestReason>>>,
 }
 
 /// Agents that this process drives.
@@ -119,7 +119,7 @@ impl AgentPool {
     async fn employ(&self, agent: &RunId) -> Result<(), RunnerPortError> {
         let busy = |at_work: &AtWork| {
             let rest = locked(&at_work.rest);
-            rest.is_none() || matches!(*rest, Some(Rest::Over))
+            rest.is_none() || matches!(*rest, Some(AgentRestReason::Over))
         };
         if locked(&self.at_work).get(agent).is_some_and(busy) {
             return Ok(());
@@ -152,7 +152,11 @@ impl AgentPool {
         locked(&self.at_work).retain(|run, at_work| {
             let resting = matches!(
                 *locked(&at_work.rest),
-                Some(Rest::Waiting(_) | Rest::Paused | Rest::Trouble(_))
+                Some(
+                    AgentRestReason::Waiting(_)
+                        | AgentRestReason::Paused
+                        | AgentRestReason::Trouble(_)
+                )
             );
             !(resting && agents.contains(run))
         });
@@ -169,8 +173,8 @@ impl AgentPool {
             };
             match &*locked(&at_work.rest) {
                 None => continue,
-                Some(Rest::Over) => return Some(Ok(agent.clone())),
-                Some(Rest::Waiting(interrupt)) => {
+                Some(AgentRestReason::Over) => return Some(Ok(agent.clone())),
+                Some(AgentRestReason::Waiting(interrupt)) => {
                     if let Some(held) = held(interrupt) {
                         why = Some(held);
                     } else {
@@ -180,10 +184,10 @@ impl AgentPool {
                         });
                     }
                 }
-                Some(Rest::Paused) => {
+                Some(AgentRestReason::Paused) => {
                     why.get_or_insert_with(|| unreachable(&"the agents were put down"));
                 }
-                Some(Rest::Trouble(message)) => {
+                Some(AgentRestReason::Trouble(message)) => {
                     why.get_or_insert_with(|| unreachable(message));
                 }
             }
@@ -263,17 +267,21 @@ fn changed_lines(diff: &str) -> u64 {
 }
 
 /// Drives an agent's run until it rests.
-async fn drive(engine: &GraphEngine<CodingGraph>, store: &dyn RunStore, agent: &RunId) -> Rest {
+async fn drive(
+    engine: &GraphEngine<CodingGraph>,
+    store: &dyn RunStore,
+    agent: &RunId,
+) -> AgentRestReason {
     let mut troubles = 0;
     loop {
         let again = match step(engine, store, agent).await {
             Ok(Some(rest)) => return rest,
-            Ok(None) => "somebody else works on it".to_owned(),
+            Ok(None) => "another process works on it".to_owned(),
             Err(why) => why,
         };
         troubles += 1;
         if troubles > PATIENCE {
-            return Rest::Trouble(format!("{agent}: {again}"));
+            return AgentRestReason::Trouble(format!("{agent}: {again}"));
         }
         tokio::time::sleep(LOOK).await;
     }
@@ -283,11 +291,11 @@ async fn step(
     engine: &GraphEngine<CodingGraph>,
     store: &dyn RunStore,
     agent: &RunId,
-) -> Result<Option<Rest>, String> {
+) -> Result<Option<AgentRestReason>, String> {
     let row = store.run(agent).await.map_err(|error| error.to_string())?;
     let row = row.ok_or_else(|| "the run is not there".to_owned())?;
     if row.status == RunStatus::Done {
-        return Ok(Some(Rest::Over));
+        return Ok(Some(AgentRestReason::Over));
     }
     let held = worker::release_dead(store, &row).await;
     if let RunBlocker::By(owner) = held.map_err(|failure| failure.to_string())? {
@@ -300,12 +308,14 @@ async fn step(
         sent.map_err(|error| error.to_string())?;
     }
     match engine.resume(agent).await {
-        Ok(Some(RestReason::Done(_))) => Ok(Some(Rest::Over)),
-        Ok(Some(RestReason::Waiting(pending))) => Ok(Some(Rest::Waiting(pending.interrupt))),
-        Ok(Some(RestReason::Paused)) => Ok(Some(Rest::Paused)),
+        Ok(Some(RestReason::Done(_))) => Ok(Some(AgentRestReason::Over)),
+        Ok(Some(RestReason::Waiting(pending))) => {
+            Ok(Some(AgentRestReason::Waiting(pending.interrupt)))
+        }
+        Ok(Some(RestReason::Paused)) => Ok(Some(AgentRestReason::Paused)),
         Ok(Some(RestReason::Trouble(message))) => Err(message),
         Ok(None) => match known.progress.pending {
-            Some(pending) => Ok(Some(Rest::Waiting(pending.interrupt))),
+            Some(pending) => Ok(Some(AgentRestReason::Waiting(pending.interrupt))),
             None => Ok(None),
         },
         Err(error) => Err(error.to_string()),
@@ -393,7 +403,7 @@ impl AgentPoolPort for AgentPool {
 
     async fn propose(&self, _: &PlanChangeRequest) -> Result<Reply, RunnerPortError> {
         Err(RunnerPortError::Failed(
-            "whoever leads a plan decides about it".to_owned(),
+            "the run that leads a plan decides about it".to_owned(),
         ))
     }
 

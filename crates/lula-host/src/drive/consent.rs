@@ -20,7 +20,6 @@ const OWNER: &str = "owner";
 /// A question that a run waits with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunApprovalQuestion {
-    /// Its id.
     pub approval: ApprovalId,
     /// What it is bound to.
     pub digest: Digest,
@@ -101,7 +100,7 @@ pub async fn open_questions(
     Ok(found)
 }
 
-/// Answers a question.
+/// Answers a question of a run for the operator.
 pub async fn answer(
     engine: &GraphEngine<CodingGraph>,
     run: &RunState<CodingState>,

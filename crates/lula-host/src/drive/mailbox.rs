@@ -19,18 +19,18 @@ use lula_protocol::{BudgetAmounts, EffectId, RunId};
 use tokio::sync::Notify;
 
 #[derive(Default)]
-struct Letters {
+struct MailboxContents {
     wishes: Vec<PlanChangeRequest>,
     answers: HashMap<EffectId, Reply>,
     closed: bool,
 }
 
-/// Wishes and answers.
+/// Plan changes that agents ask for, and what the leading run answers.
 pub(crate) struct PlanChangeMailbox {
-    letters: Mutex<Letters>,
+    letters: Mutex<MailboxContents>,
     /// Wakes the run that leads.
     pub(crate) news: Arc<Notify>,
-    /// Wakes agents.
+    /// Wakes agents that wait for an answer.
     told: Notify,
 }
 
@@ -43,7 +43,7 @@ impl PlanChangeMailbox {
         })
     }
 
-    fn letters(&self) -> MutexGuard<'_, Letters> {
+    fn letters(&self) -> MutexGuard<'_, MailboxContents> {
         self.letters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -63,7 +63,7 @@ impl PlanChangeMailbox {
         self.told.notify_waiters();
     }
 
-    /// Nobody answers any more: agents that wait are put down.
+    /// The leading run answers no more: agents that wait are put down.
     pub(crate) fn close(&self) {
         self.letters().closed = true;
         self.told.notify_waiters();
@@ -76,7 +76,7 @@ impl PlanChangeMailbox {
             if !letters.wishes.iter().any(|other| other.id == wish.id) {
                 letters.wishes.push(wish.clone());
             }
-            Waiting {
+            PendingPlanChange {
                 mailbox: self,
                 id: &wish.id,
             }
@@ -103,12 +103,12 @@ impl PlanChangeMailbox {
 }
 
 /// An agent that goes away takes its wish along.
-struct Waiting<'a> {
+struct PendingPlanChange<'a> {
     mailbox: &'a PlanChangeMailbox,
     id: &'a EffectId,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for PendingPlanChange<'_> {
     fn drop(&mut self) {
         let mut letters = self.mailbox.letters();
         letters.wishes.retain(|wish| wish.id != *self.id);
@@ -118,7 +118,7 @@ impl Drop for Waiting<'_> {
 /// The company as an agent has it: it can say what it wants, and have no agents work for it.
 pub(crate) struct AgentPoolMember(pub(crate) Arc<PlanChangeMailbox>);
 
-fn nobody<T>() -> Result<T, RunnerPortError> {
+fn no_agents<T>() -> Result<T, RunnerPortError> {
     let why = "an agent has no agents of its own".to_owned();
     Err(RunnerPortError::Failed(why))
 }
@@ -131,17 +131,17 @@ impl AgentPoolPort for AgentPoolMember {
         _: &RunTask,
         _: &BudgetAmounts,
     ) -> Result<(), RunnerPortError> {
-        nobody()
+        no_agents()
     }
 
     async fn wait(&self, _: &[RunId]) -> Result<AgentPoolEvent, RunnerPortError> {
-        nobody()
+        no_agents()
     }
 
     async fn stop(&self, _: &[RunId]) {}
 
     async fn dismiss(&self, _: &[RunId]) -> Result<Vec<AgentResult>, RunnerPortError> {
-        nobody()
+        no_agents()
     }
 
     async fn propose(&self, wish: &PlanChangeRequest) -> Result<Reply, RunnerPortError> {
@@ -149,6 +149,6 @@ impl AgentPoolPort for AgentPoolMember {
     }
 
     async fn answer(&self, _: &EffectId, _: &Reply) -> Result<(), RunnerPortError> {
-        nobody()
+        no_agents()
     }
 }

@@ -216,7 +216,7 @@ impl Driver {
         self.stop.once.cancelled().await;
     }
 
-    /// Drives a run until it rests, or somebody or the clock stops it.
+    /// Drives a run until it rests, or an operator or the clock stops it.
     pub async fn reach(
         &self,
         run: &RunId,
@@ -344,7 +344,7 @@ impl Driver {
             return;
         }
         let mut cleared = self.runner.clear(&known.progress.run).await;
-        // Whoever ended the run while agents worked ended them too.
+        // Agents that still worked when the run ended end with it.
         let mut running = known.state.agents_at_work();
         running.extend(self.agents.everybody());
         if !running.is_empty() {

@@ -14,10 +14,10 @@ pub trait Observer: Send + Sync {
     /// Work on a run begins, whose log has so many events that need not be told again.
     fn begins(&self, _told: u64) {}
 
-    /// The run rests.
+    /// The run was put down, for now or for good.
     fn rests(&self) {}
 
-    /// A node begins.
+    /// The run goes into a node.
     fn visiting(&self, _node: &str) {}
 
     /// Something that takes a while is done.

@@ -76,7 +76,7 @@ impl RunActivity {
 
 /// What keeps a run from being gone on with.
 pub enum RunBlocker {
-    /// Nothing.
+    /// Nothing keeps the run back.
     Free,
     /// A process that may be alive.
     By(String),

@@ -212,7 +212,7 @@ impl HostError {
             Self::Held(error) => error.remedy(),
             Self::Repair(error) => return Some(of_repair(error).2),
             Self::Serving(error) => return of_serving(error).2.map(str::to_owned),
-            Self::RunnerKey { .. } => "name a file of your own that nobody else can read",
+            Self::RunnerKey { .. } => "name a file of your own that no other user can read",
             Self::Approvals(error) => of_approvals(error).2,
             Self::Keyring(lula_gate::approvals::ApprovalKeyError::NoKeyFor { .. }) => {
                 "a person who holds that role has to answer"

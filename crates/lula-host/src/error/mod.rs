@@ -59,7 +59,7 @@ pub enum HostError {
     /// A sandbox refuses, or broke.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
-    /// A workspace refuses.
+    /// A held workspace cannot be used as asked.
     #[error(transparent)]
     Held(#[from] WorkspaceError),
     /// The checkout of a run refuses.
@@ -115,7 +115,6 @@ pub enum HostError {
     /// A run cannot be worked on in the background.
     #[error("{run} cannot be worked on in the background: {error}")]
     Background {
-        /// The run.
         run: RunId,
         /// What the system says.
         error: io::Error,
@@ -123,7 +122,6 @@ pub enum HostError {
     /// The process that was to go on with a run in the background ended.
     #[error("{run} was begun and no driver works on it: {}", report.as_ref().map_or(ENDED, |report| &report.message))]
     NotTakenUp {
-        /// The run.
         run: RunId,
         /// What it reported before it ended.
         report: Option<Box<FailureReport>>,
@@ -131,7 +129,6 @@ pub enum HostError {
     /// The files of a project cannot be listed.
     #[error("cannot list {}: {error}", path.display())]
     Unlisted {
-        /// The project.
         path: PathBuf,
         /// What the system says.
         error: io::Error,
@@ -157,15 +154,13 @@ pub enum HostError {
     /// Another process drives the run.
     #[error("{run} is being worked on by {owner}")]
     RunBusy {
-        /// The run.
         run: RunId,
-        /// The process.
+        /// Name of the worker that has the run.
         owner: String,
     },
     /// A step of the run could not be done, again and again.
     #[error("{why}")]
     RunStuck {
-        /// The run.
         run: RunId,
         /// What kept the step from being done.
         why: String,
@@ -176,11 +171,8 @@ pub enum HostError {
     /// A run does not offer that.
     #[error("{choice:?} is nothing {run} offers")]
     NotOffered {
-        /// The run.
         run: RunId,
-        /// What was chosen.
         choice: String,
-        /// What it offers.
         options: Vec<String>,
     },
     /// Another process looks after the repository.
@@ -189,7 +181,6 @@ pub enum HostError {
     /// What is remembered of a repository cannot be used.
     #[error("the history {} cannot be used: {why}", path.display())]
     HealHistory {
-        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         why: String,
@@ -200,7 +191,6 @@ pub enum HostError {
     /// A file or a directory of the installation cannot be used.
     #[error("{} cannot be used: {error}", path.display())]
     File {
-        /// Where it is.
         path: PathBuf,
         /// What the system says.
         error: io::Error,
@@ -208,7 +198,6 @@ pub enum HostError {
     /// The key that seals logs cannot be used.
     #[error("the key {} cannot be used: {why}", path.display())]
     SealKey {
-        /// Where it is.
         path: PathBuf,
         /// What is wrong with it.
         why: String,
@@ -224,7 +213,6 @@ pub enum HostError {
     /// A rules file that is named is not there.
     #[error("the rules file {} does not exist", path.display())]
     NoRulesFile {
-        /// The file.
         path: PathBuf,
         /// Whether the configuration names it, or the command.
         configured: bool,
@@ -232,7 +220,6 @@ pub enum HostError {
     /// A rules file cannot be read.
     #[error("the rules file {} cannot be read: {why}", path.display())]
     UnreadableRules {
-        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         why: String,
@@ -254,7 +241,6 @@ pub enum HostError {
     /// `models.capabilities` says what no model can.
     #[error("models.capabilities says {word:?} for {model}")]
     BadCapability {
-        /// The model.
         model: String,
         /// What is said of it.
         word: String,
@@ -271,7 +257,6 @@ pub enum HostError {
     /// A sandbox's policy cannot be read.
     #[error("cannot use {} as a policy: {error}", path.display())]
     PolicyFile {
-        /// The file.
         path: PathBuf,
         /// What the system says.
         error: io::Error,
@@ -282,7 +267,6 @@ pub enum HostError {
     /// A sandbox's policy says something wrong.
     #[error("cannot use {} as a policy: {mistakes}", path.display())]
     BadPolicy {
-        /// The file.
         path: PathBuf,
         /// What is wrong, line by line.
         mistakes: String,
@@ -290,7 +274,6 @@ pub enum HostError {
     /// A directory cannot be a workspace.
     #[error("cannot use {} as a workspace: {error}", path.display())]
     Workspace {
-        /// The directory.
         path: PathBuf,
         /// What the system says.
         error: io::Error,
@@ -301,7 +284,6 @@ pub enum HostError {
     /// What is asked for contradicts itself, or cannot be done here.
     #[error("{why}")]
     TaskRefused {
-        /// Why not.
         why: String,
         /// What to ask for instead.
         remedy: &'static str,
@@ -309,7 +291,6 @@ pub enum HostError {
     /// A run that is part of another cannot be gone on with alone.
     #[error("{run} is an agent's part of {parent}")]
     PartOfAnother {
-        /// The run.
         run: RunId,
         /// The run that leads it.
         parent: RunId,
@@ -317,26 +298,19 @@ pub enum HostError {
     /// A directory that is named is not there.
     #[error("cannot use {}: {error}", path.display())]
     NoSuchDirectory {
-        /// The directory.
         path: PathBuf,
         /// What the system says.
         error: io::Error,
     },
     /// A directory belongs to no repository.
     #[error("{} is no git repository ({error})", path.display())]
-    NotARepository {
-        /// The directory.
-        path: PathBuf,
-        /// What git says.
-        error: GitError,
-    },
+    NotARepository { path: PathBuf, error: GitError },
     /// A repository has nothing to work on.
     #[error("{} has no commit yet", .0.display())]
     EmptyRepository(PathBuf),
     /// The key of a runner cannot be used.
     #[error("cannot take the key from {}: {why}", path.display())]
     RunnerKey {
-        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         why: String,
@@ -350,7 +324,7 @@ pub enum HostError {
     /// A runner is killed again and again.
     #[error("the runner was killed {times} times in a row ({status})")]
     RunnerKilled {
-        /// How often.
+        /// How often it was killed in a row.
         times: u32,
         /// How it ended last.
         status: ExitStatus,
@@ -358,7 +332,6 @@ pub enum HostError {
     /// What the diagnostic log is to hold is not understood.
     #[error("{filter:?} in LULA_LOG is no log filter: {why}")]
     BadLogFilter {
-        /// The filter.
         filter: String,
         /// What is wrong with it.
         why: String,
@@ -366,7 +339,6 @@ pub enum HostError {
     /// A file that is named for a result cannot be written.
     #[error("cannot write {}: {error}", path.display())]
     Output {
-        /// The file.
         path: PathBuf,
         /// What the system says.
         error: io::Error,
@@ -380,7 +352,6 @@ pub enum HostError {
     /// A file cannot be a backup.
     #[error("{why}")]
     BackupFile {
-        /// Why not.
         why: String,
         /// What to name instead.
         remedy: &'static str,

@@ -41,9 +41,9 @@ pub struct ExecInvocation<'a> {
     pub write: ExecWriteMode,
     /// A policy of the operator's own.
     pub policy: Option<PathBuf>,
-    /// The policy otherwise.
+    /// The profile to use where no policy file is named.
     pub profile: Profile,
-    /// Exactly this tier.
+    /// The tier to use, neither a weaker nor a stronger one.
     pub tier: Option<IsolationTier>,
     /// Whether every path it opens is watched.
     pub explain: bool,

@@ -62,7 +62,6 @@ impl ExecRemains {
 
 /// A command that is over, with everything it left in order.
 pub struct SettledExec {
-    /// How it ended.
     pub ran: Result<FinishedCommand, ExecError>,
     /// What it would change.
     pub changes: Result<ReviewableChanges, ExecError>,

@@ -33,7 +33,7 @@ fn refused(path: &Path, error: &dyn std::fmt::Display) -> HostError {
 }
 
 impl HealHistoryFile {
-    /// To look at.
+    /// The history of a repository, to read it without a lock.
     pub fn of(repository: &str, installation: &Installation) -> Result<Self, HostError> {
         let digest = Digest::of_bytes(repository.as_bytes());
         let mut name = [0; 8];

@@ -29,14 +29,12 @@ pub use memory::HealHistoryFile;
 /// What came of one look.
 #[derive(Debug, Serialize)]
 pub struct HealCheck {
-    /// Where.
     pub repository: String,
     /// Which commit was tested.
     pub commit: String,
     /// How the tests stand.
     #[serde(flatten)]
     pub health: CommitHealth,
-    /// What was decided.
     #[serde(flatten)]
     pub act: HealAction,
     /// What is known of the breakage.
@@ -44,7 +42,6 @@ pub struct HealCheck {
     pub episode: Option<BreakageEpisode>,
     /// The exit status of the command.
     pub exit: RunExit,
-    /// In one sentence.
     pub summary: String,
 }
 
@@ -67,7 +64,7 @@ pub trait Witness {
     /// Work on that run begins.
     fn run(&self, run: &RunId);
 
-    /// The run rests.
+    /// Work on the run has ended or waits.
     fn ended(&self, report: &RunReport);
 
     /// Something that may surprise.
@@ -89,7 +86,7 @@ pub struct Healer<'a> {
     pub amounts: BudgetAmounts,
     /// How long one run may be worked on.
     pub max_time: Option<Duration>,
-    /// Hears what happens.
+    /// Hears what happens on the way.
     pub witness: &'a dyn Witness,
 }
 
@@ -146,8 +143,8 @@ impl Healer<'_> {
         })
     }
 
-    /// Runs the tests of the commit that is checked out, in a private copy; nothing where somebody
-    /// interrupted it.
+    /// Runs the tests of the commit that is checked out, in a private copy; nothing where the
+    /// operator interrupted it.
     async fn examine(
         &self,
         task: &RunTask,

@@ -16,7 +16,6 @@ use crate::standing::RunStanding;
 /// One run in the list.
 #[derive(Debug, Serialize)]
 pub struct RunListing {
-    /// The run.
     pub run: RunId,
     /// How the store has it.
     pub status: RunStatus,
@@ -33,7 +32,6 @@ pub struct RunListing {
     pub events: u64,
     /// What came of it, in one sentence.
     pub summary: String,
-    /// What it cost.
     #[serde(skip_serializing_if = "BudgetAmounts::is_empty")]
     pub spent: BudgetAmounts,
     /// The run it was forked from.

@@ -41,9 +41,7 @@ pub struct ListedPrice {
 /// Something that may serve models.
 #[derive(Debug, Serialize)]
 pub struct ListedProvider {
-    /// The provider.
     pub provider: String,
-    /// Where it is.
     pub place: String,
     /// Whether it is there.
     pub found: bool,

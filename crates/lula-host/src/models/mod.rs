@@ -44,7 +44,7 @@ pub fn full_name(provider: &DiscoveredProvider, model: &str, config: &Config) ->
     }
 }
 
-/// Reads a name.
+/// Reads the name of a model as an operator writes it.
 pub fn name(given: &str) -> Result<ModelName, HostError> {
     given
         .parse::<ModelName>()

@@ -18,7 +18,6 @@ use crate::text::dollars;
 
 /// A model that is to be tried.
 pub struct ModelTrial {
-    /// Its name.
     pub name: ModelName,
     given: String,
     endpoint: ModelEndpoint,

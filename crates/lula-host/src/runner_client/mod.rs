@@ -215,7 +215,7 @@ impl RunnerPort for RunnerPortClient {
     }
 }
 
-/// Takes deliveries to these repositories back, if nobody has built on any of them: all, or none.
+/// Takes deliveries to these repositories back, if no commit was built on any of them: all, or none.
 pub fn undo(
     git: &GitProgram,
     delivered: &[(&Path, &DeliveredView)],

@@ -14,7 +14,7 @@ use crate::error::HostError;
 
 /// One that dies again within this time is not started for ever.
 const SETTLED: Duration = Duration::from_secs(10);
-/// So often.
+/// A runner that was killed so often in a row is not started again.
 const MOST: u32 = 20;
 /// How long the last one may take to end.
 const ENDING: Duration = Duration::from_secs(5);

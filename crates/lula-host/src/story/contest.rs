@@ -13,13 +13,10 @@ use serde::Serialize;
 pub struct CandidateView {
     /// What it is called.
     pub name: StepId,
-    /// Its run.
     pub run: RunId,
-    /// Who wrote it.
     pub model: String,
     /// How freely the model answered, in hundredths.
     pub temperature_percent: u32,
-    /// Why this model.
     pub because: String,
     /// `running`, `proven`, `unproven`, `failed` or `dismissed`.
     pub standing: CandidateOutcome,
@@ -27,7 +24,6 @@ pub struct CandidateView {
     pub summary: String,
     /// How sure to be of it.
     pub confidence: Option<ChangeConfidence>,
-    /// What it changes.
     pub files: Vec<String>,
     /// Lines that it adds and removes.
     pub lines: u64,
@@ -38,11 +34,10 @@ pub struct CandidateView {
 /// Candidates and which of them was taken, for programs.
 #[derive(Debug, Serialize)]
 pub struct ContestView {
-    /// All of them.
     pub candidates: Vec<CandidateView>,
-    /// Who was taken.
+    /// The candidate that was taken; none while it is open, or where none was good enough.
     pub chosen: Option<StepId>,
-    /// Why, or why nobody was.
+    /// Why it was taken, or why none was.
     pub because: Option<String>,
 }
 
@@ -74,7 +69,7 @@ impl From<&CandidateContest> for ContestView {
     }
 }
 
-/// `t 0.70`
+/// Hundredths of a temperature in short: `t 0.70`.
 pub fn warmth(percent: u32) -> String {
     format!("t {}.{:02}", percent / 100, percent % 100)
 }

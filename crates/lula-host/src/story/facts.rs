@@ -16,14 +16,12 @@ use serde_json::Value;
 
 use crate::text::{plain, usd};
 
-/// Tests in numbers.
+/// How many tests pass and fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TestTally {
-    /// How many pass.
     pub passing: usize,
-    /// How many fail.
     pub failing: usize,
-    /// How many do now and then.
+    /// How many fail only now and then.
     pub flaky: usize,
 }
 
@@ -188,7 +186,7 @@ pub(crate) fn first_line(text: &str) -> &str {
         .trim()
 }
 
-/// `4 calls $0.0120`
+/// Calls of models and what they cost: `4 calls $0.0120`.
 pub fn spend(spent: &BudgetAmounts) -> Option<String> {
     let of = |dimension| spent.get(dimension).unwrap_or_default();
     match of(BudgetDimension::ModelCalls) {

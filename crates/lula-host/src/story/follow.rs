@@ -65,7 +65,7 @@ impl RunLogFollower {
         let _ = tokio::time::timeout(LOOK, news).await;
     }
 
-    /// Reads until dropped.
+    /// Reads the log as it grows, until the future is dropped.
     pub async fn follow(mut self, mut hear: impl FnMut(&LogRecord, &StoryEvent, &StoryTeller)) {
         let mut hints = self.store.watch();
         loop {

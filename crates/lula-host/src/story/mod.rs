@@ -42,24 +42,23 @@ const LONGEST: usize = 240;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StoryEventKind {
-    /// Bookkeeping.
+    /// Bookkeeping that only the log needs.
     Aside,
     /// Something was done or looked at.
     Act,
-    /// A node ended.
+    /// A node of the graph ended.
     Step,
     /// A person was asked or said something.
     Person,
     /// Something did not go as it should.
     Trouble,
-    /// The run ended.
     End,
 }
 
 /// Whether a live view needs to tell of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LiveRelevance {
-    /// It is news.
+    /// A live view tells of it.
     News,
     /// The plan that is drawn below shows it too.
     ShownInPlan,
@@ -90,7 +89,6 @@ pub struct StoryEvent {
     pub visit: u32,
     /// What it is, in a word or two.
     pub name: String,
-    /// What it says.
     pub text: String,
     /// Whether it went well, where that can be said.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,7 +96,6 @@ pub struct StoryEvent {
     /// How long it took, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub took_ms: Option<u64>,
-    /// What it cost.
     #[serde(skip_serializing_if = "BudgetAmounts::is_empty")]
     pub spent: BudgetAmounts,
 }

@@ -14,12 +14,10 @@ use super::page::text;
 use crate::error::HostError;
 use crate::standing::{RunStanding, StandingTone};
 
-/// One agent.
+/// The work of one agent on the time line.
 #[derive(Debug, Clone, Serialize)]
 pub struct TraceLane {
-    /// Its task.
     pub task: StepId,
-    /// Its run.
     pub run: RunId,
     /// What came of it, in a word.
     pub standing: RunStanding,

@@ -89,7 +89,6 @@ impl Trace {
         (!self.lanes.is_empty()).then(|| lanes::svg(&plan, &self.lanes, total))
     }
 
-    /// How it stands.
     pub fn standing(&self) -> RunStanding {
         self.report.standing()
     }

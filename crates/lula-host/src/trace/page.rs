@@ -48,7 +48,7 @@ pub(super) fn text(raw: &str) -> String {
     out
 }
 
-/// The whole page.
+/// The whole page as HTML.
 pub(super) fn page(trace: &Trace) -> String {
     let mut out = String::new();
     let run = trace.known.progress.run.to_string();

@@ -8,18 +8,16 @@ use crate::story::{StoryEvent, StoryEventKind};
 /// Something that has a beginning and an end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TraceSpan {
-    /// What it is.
     pub name: String,
     /// What is to be said of it.
     pub text: String,
     /// Milliseconds since the run began.
     pub begin_ms: u64,
-    /// The same.
+    /// Milliseconds since the run began, at the end of the span.
     pub end_ms: u64,
     /// Whether it went well, where that can be said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub good: Option<bool>,
-    /// What it cost.
     #[serde(skip_serializing_if = "BudgetAmounts::is_empty")]
     pub spent: BudgetAmounts,
     /// Whether the run only waited.
@@ -37,14 +35,13 @@ impl TraceSpan {
 /// One visit to a node, with what was done in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TraceVisit {
-    /// The visit itself.
     #[serde(flatten)]
     pub span: TraceSpan,
     /// What was done, in order.
     pub acts: Vec<TraceSpan>,
 }
 
-/// A whole run.
+/// The visits of a run along its time.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct RunTimeline {
     /// Unix time in milliseconds.

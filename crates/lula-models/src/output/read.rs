@@ -9,7 +9,7 @@ use super::shape::{ExpectedAnswer, SAY, ShapedRequest};
 use super::{lenient, text_calls};
 use crate::normal::{MessagePart, ModelResponse, ModelStopReason, ModelTool, ModelToolCall};
 
-/// A usable answer.
+/// An answer that was read and checked as its request demands.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ModelAnswer {
     /// The words, without what was read from them.

@@ -27,7 +27,6 @@ pub enum ExpectedAnswer {
 /// A question as this model can take it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShapedRequest {
-    /// What is sent.
     pub request: ModelRequest,
     /// How the answer is read.
     pub expect: ExpectedAnswer,

@@ -48,10 +48,10 @@ pub fn parse(text: &str, tools: &[ModelTool]) -> Result<Vec<ModelToolCall>, Text
         .collect()
 }
 
-type Found = (String, Value);
+type TextCall = (String, Value);
 
 /// Calls between marks that mean nothing but a call: broken ones are errors.
-fn marked(text: &str) -> Result<Vec<Found>, TextCallError> {
+fn marked(text: &str) -> Result<Vec<TextCall>, TextCallError> {
     let mut out = Vec::new();
     let mut rest = text;
     while let Some((start, mark)) = first_mark(rest) {
@@ -128,7 +128,7 @@ fn first_mark(text: &str) -> Option<(usize, Mark)> {
         .min_by_key(|(at, _)| *at)
 }
 
-fn json_calls(body: &str) -> Result<Vec<Found>, TextCallError> {
+fn json_calls(body: &str) -> Result<Vec<TextCall>, TextCallError> {
     let value = lenient::value(body).map_err(TextCallError::Broken)?;
     let items = match value {
         Value::Array(items) => items,
@@ -141,7 +141,7 @@ fn json_calls(body: &str) -> Result<Vec<Found>, TextCallError> {
 }
 
 /// `name>` and then parameters, each a JSON value or plain text.
-fn named(body: &str, mark: Mark) -> Result<Found, TextCallError> {
+fn named(body: &str, mark: Mark) -> Result<TextCall, TextCallError> {
     let broken = |what: &str| TextCallError::Broken(what.to_owned());
     let (name, mut rest) = body
         .split_once('>')
@@ -186,7 +186,7 @@ fn plain_or_json(text: &str) -> Value {
 
 /// JSON in fences or alone, which may also be just an example: taken only where it names a tool
 /// that was offered, and nothing else stands beside it as JSON.
-fn bare(text: &str, tools: &[ModelTool]) -> Vec<Found> {
+fn bare(text: &str, tools: &[ModelTool]) -> Vec<TextCall> {
     let values = lenient::values(text);
     let mut calls = Vec::new();
     for value in &values {
@@ -205,7 +205,7 @@ fn bare(text: &str, tools: &[ModelTool]) -> Vec<Found> {
 }
 
 /// The spellings of a call in use.
-fn call_of(value: &Value) -> Option<Found> {
+fn call_of(value: &Value) -> Option<TextCall> {
     let object = value.as_object()?;
     if let Some(function) = object
         .get("function")

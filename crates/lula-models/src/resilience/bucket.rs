@@ -31,7 +31,7 @@ pub struct RateBucket {
 }
 
 impl RateBucket {
-    /// A full bucket.
+    /// A bucket that starts full, so that a burst is possible at once.
     pub const fn new(policy: BucketPolicy) -> Self {
         Self {
             policy,

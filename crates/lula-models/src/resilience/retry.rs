@@ -7,7 +7,7 @@ use crate::wire::ServerFailureKind;
 /// How often and how patiently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Tries in all.
+    /// How often it is tried in all, the first time included.
     pub tries: u32,
     /// Retries after an answer that broke off.
     pub cuts: u32,
@@ -33,7 +33,7 @@ impl Default for RetryPolicy {
 pub enum TryFailure {
     /// The server was not reached.
     Unreachable,
-    /// The server refused.
+    /// The server refused: in which way, and how long it asks to wait.
     Refused(ServerFailureKind, Option<Duration>),
     /// The answer broke off, stood still or made no sense.
     Cut,

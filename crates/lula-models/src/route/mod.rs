@@ -17,7 +17,7 @@ pub use stats::{ModelStats, ModelStatsRow, WorkRecord};
 /// What the work needs of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelNeeds {
-    /// The least capability.
+    /// The least that the model can be trusted with.
     pub capability: OutputCapability,
     /// Whether it must see pictures.
     pub vision: bool,
@@ -30,7 +30,6 @@ pub struct ModelNeeds {
 /// A model that could do it. Prices in millionths of a dollar for a million tokens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CandidateModel {
-    /// Its name.
     pub model: String,
     /// What it can be trusted with.
     pub capability: OutputCapability,
@@ -51,11 +50,10 @@ pub struct RoutingInputs {
     pub lane: String,
     /// The class of the task.
     pub task_class: String,
-    /// What it needs.
     pub needs: ModelNeeds,
     /// Who could do it, in the user's order.
     pub candidates: Vec<CandidateModel>,
-    /// How each is.
+    /// How each candidate is, by its name.
     pub health: BTreeMap<String, ModelHealth>,
     /// How each did before, in this role and class.
     pub stats: BTreeMap<String, ModelStatsRow>,
@@ -67,18 +65,15 @@ pub struct RoutingInputs {
     pub failed: Option<String>,
     /// Which attempt this is, from 0.
     pub attempt: u32,
-    /// The run's seed.
+    /// Seed of the run, so that a replay chooses the same.
     pub seed: u32,
 }
 
 /// A choice, with its reasons.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RoutingChoice {
-    /// The model.
     pub model: String,
-    /// Its sampling temperature.
     pub temperature: f64,
-    /// Its sampling seed.
     pub seed: u32,
     /// Why it was chosen.
     pub because: String,
@@ -102,7 +97,7 @@ fn reasons(passed_over: &[(String, String)]) -> String {
     list.join(", ")
 }
 
-/// Chooses a model.
+/// Chooses a model: the same inputs always give the same choice.
 pub fn select(inputs: &RoutingInputs) -> Result<RoutingChoice, NoSuitableModel> {
     let (fit, passed_over) = sift(inputs);
     let temperature = temperatures(inputs.attempt + 1)[inputs.attempt as usize];

@@ -19,22 +19,22 @@ pub struct WorkRecord {
     pub verified: bool,
     /// What it cost, in millionths of a dollar.
     pub cost: u64,
-    /// What it used.
+    /// Tokens that were read and written.
     pub usage: TokenUsage,
     /// How often its answer had to be asked for again.
     pub repairs: u32,
 }
 
-/// A model's sums.
+/// What one model did in one role and class of task, summed up.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ModelStatsRow {
-    /// Pieces of work.
+    /// How many pieces of work it did.
     pub calls: u32,
-    /// Of those, verified.
+    /// How many of those were verified.
     pub verified: u32,
     /// What they cost, in millionths of a dollar.
     pub cost: u64,
-    /// What they used.
+    /// Tokens that were read and written.
     pub usage: TokenUsage,
     /// Answers asked for again.
     pub repairs: u32,
@@ -61,7 +61,6 @@ impl ModelStatsRow {
 pub struct ModelStats(BTreeMap<(String, String, String), ModelStatsRow>);
 
 impl ModelStats {
-    /// Adds a record.
     pub fn add(&mut self, record: &WorkRecord) {
         let key = (
             record.role.clone(),

@@ -26,7 +26,6 @@ pub use play::{ScriptPlayer, ScriptReply};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptedCall {
-    /// The tool.
     pub name: String,
     /// Its arguments; a text is sent as it is, however broken.
     #[serde(default)]
@@ -55,16 +54,16 @@ pub struct ScriptedFault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptedUsage {
-    /// Tokens read.
+    /// Tokens of the request, cached ones included.
     pub input: u64,
-    /// Tokens written.
+    /// Tokens of the answer.
     pub output: u64,
     /// Of those read, from the cache.
     #[serde(default)]
     pub cache_read: u64,
 }
 
-/// One answer.
+/// One answer of the scripted model.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScriptTurn {
@@ -72,11 +71,11 @@ pub struct ScriptTurn {
     pub when: Option<String>,
     /// How often it may be given; 0 is without end.
     pub times: Option<u32>,
-    /// Notes.
+    /// Reasoning that comes before the answer.
     pub think: Option<String>,
-    /// Words.
+    /// The words of the answer.
     pub say: Option<String>,
-    /// Calls.
+    /// Calls of tools, in order.
     pub call: Vec<ScriptedCall>,
     /// Why it stops: `end`, `length`, `filter`.
     pub stop: Option<String>,
@@ -88,7 +87,7 @@ pub struct ScriptTurn {
     pub wait_ms: u64,
     /// The server answers only when a request has come that holds this.
     pub after: Option<String>,
-    /// What goes wrong.
+    /// What goes wrong with the answer, if anything.
     pub fault: Option<ScriptedFault>,
 }
 
@@ -107,7 +106,7 @@ pub struct ModelScript {
 pub struct ScriptError(String);
 
 impl ModelScript {
-    /// Reads a script.
+    /// Reads a script as TOML.
     pub fn parse(toml: &str) -> Result<Self, ScriptError> {
         toml::from_str(toml).map_err(|error| ScriptError(error.to_string()))
     }
@@ -117,7 +116,7 @@ impl ModelScript {
         Self::default().then_say(text)
     }
 
-    /// Then says this.
+    /// Adds a turn that says this.
     #[must_use]
     pub fn then_say(self, text: impl Into<String>) -> Self {
         self.then(ScriptTurn {
@@ -139,7 +138,7 @@ impl ModelScript {
         })
     }
 
-    /// Then goes wrong.
+    /// Adds a turn that goes wrong.
     #[must_use]
     pub fn then_fail(self, fault: ScriptedFault) -> Self {
         self.then(ScriptTurn {
@@ -149,7 +148,7 @@ impl ModelScript {
         })
     }
 
-    /// Then this turn.
+    /// Adds a turn to the end of the script.
     #[must_use]
     pub fn then(mut self, turn: ScriptTurn) -> Self {
         self.turn.push(turn);

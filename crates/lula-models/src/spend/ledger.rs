@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use lula_protocol::{BudgetAmounts, BudgetDimension};
 use serde::{Deserialize, Serialize};
 
-/// A reservation.
+/// Names a reservation until it is settled or released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SpendHoldId(pub u64);
@@ -19,11 +19,9 @@ pub struct SpendHoldId(pub u64);
 pub struct SpendRefusal {
     /// The account that lacks it.
     pub account: String,
-    /// What it lacks.
     pub dimension: BudgetDimension,
     /// The worst case asked for.
     pub wanted: u64,
-    /// What is left.
     pub left: u64,
 }
 
@@ -37,7 +35,7 @@ pub enum SpendLedgerError {
     /// There is no such account.
     #[error("there is no account {0:?}")]
     NoAccount(String),
-    /// The account exists.
+    /// There is an account of this name.
     #[error("the account {0:?} exists already")]
     Exists(String),
     /// The reservation was settled or released before.

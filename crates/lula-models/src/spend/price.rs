@@ -11,9 +11,9 @@ const DEAREST: f64 = 100_000.0;
 /// Millionths of a dollar for a million tokens, which is also millionths of a millionth for one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelPrice {
-    /// For tokens read.
+    /// Price of tokens the model reads.
     pub input: u64,
-    /// For tokens written.
+    /// Price of tokens the model writes.
     pub output: u64,
     /// For tokens read from the prompt cache.
     pub cache_read: u64,
@@ -81,7 +81,7 @@ pub enum PriceError {
     /// A price that cannot be.
     #[error("{0} is not a price: expected dollars for a million tokens, from 0 to 100000")]
     Nonsense(String),
-    /// Not a day.
+    /// The day is not a date of the calendar.
     #[error("{0:?} is not a day: expected YYYY-MM-DD")]
     NotADay(String),
 }
@@ -103,7 +103,7 @@ struct Row {
     as_of: String,
 }
 
-/// Prices by model.
+/// Prices by the beginning of a model's name, with a ceiling for all others.
 #[derive(Debug, Clone)]
 pub struct PriceTable {
     rows: Vec<(String, ModelPrice)>,

@@ -24,7 +24,7 @@ pub trait SpendAccount: Send + Sync {
     fn left(&self, dimension: BudgetDimension) -> Option<u64>;
 }
 
-/// Pays everything.
+/// An account that refuses nothing and counts nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct UnlimitedSpend;
 
@@ -54,7 +54,7 @@ impl SpendAccount for UnlimitedSpend {
 pub struct SharedSpendLedger(Arc<Mutex<SpendLedger>>);
 
 impl SharedSpendLedger {
-    /// Shares a ledger.
+    /// A ledger that several clients can pay from.
     pub fn new(ledger: SpendLedger) -> Self {
         Self(Arc::new(Mutex::new(ledger)))
     }

@@ -52,7 +52,7 @@ impl Bytes {
     }
 }
 
-/// One exchange.
+/// A request and the answer to it, as they went over the wire.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedExchange {
@@ -80,7 +80,6 @@ pub enum CassetteError {
     /// The file cannot be read or written.
     #[error("the cassette {path} cannot be used: {error}")]
     File {
-        /// The file.
         path: String,
         /// What the system said.
         error: std::io::Error,
@@ -88,9 +87,8 @@ pub enum CassetteError {
     /// A line is no exchange.
     #[error("line {line} of the cassette is not an exchange: {reason}")]
     Line {
-        /// Which, from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// Why.
         reason: String,
     },
 }

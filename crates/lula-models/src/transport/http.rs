@@ -96,7 +96,7 @@ impl ModelTransport for HttpTransport {
                             .map(|value| (name.to_string(), value.to_owned()))
                     })
                     .collect(),
-                body: Box::new(Live(response)),
+                body: Box::new(ReqwestBody(response)),
             })
         })
     }
@@ -141,9 +141,9 @@ fn without_user(place: &str) -> String {
     }
 }
 
-struct Live(reqwest::Response);
+struct ReqwestBody(reqwest::Response);
 
-impl ResponseBody for Live {
+impl ResponseBody for ReqwestBody {
     fn next(&mut self) -> BoxedFuture<'_, Result<Option<Vec<u8>>, TransportError>> {
         Box::pin(async move {
             match self.0.chunk().await {

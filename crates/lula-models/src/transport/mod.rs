@@ -18,9 +18,7 @@ pub type BoxedFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// How a request is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HttpMethod {
-    /// Asks.
     Get,
-    /// Sends a body.
     Post,
 }
 
@@ -37,7 +35,6 @@ impl HttpMethod {
 /// A request, ready to be sent.
 #[derive(Debug, Clone)]
 pub struct WireRequest {
-    /// How.
     pub method: HttpMethod,
     /// The server's base address, without a path that the protocol adds.
     pub base: String,
@@ -53,9 +50,7 @@ pub struct WireRequest {
 
 /// The beginning of an answer, with its body still to come.
 pub struct WireResponse {
-    /// The HTTP status.
     pub status: u16,
-    /// The headers.
     pub headers: Vec<(String, String)>,
     /// What is still to come, read piece by piece.
     pub body: Box<dyn ResponseBody>,
@@ -80,20 +75,10 @@ pub trait ResponseBody: Send {
 pub enum TransportError {
     /// No connection: the server has seen nothing.
     #[error("cannot reach {place}: {reason}")]
-    Unreachable {
-        /// The server.
-        place: String,
-        /// What happened.
-        reason: String,
-    },
+    Unreachable { place: String, reason: String },
     /// It was not sent, because it could be read or taken on the way.
     #[error("not sent to {place}: {reason}")]
-    Unsafe {
-        /// The server.
-        place: String,
-        /// Why.
-        reason: String,
-    },
+    Unsafe { place: String, reason: String },
     /// The connection broke; the server may have done the work.
     #[error("the connection broke off: {0}")]
     Broken(String),
@@ -102,7 +87,6 @@ pub enum TransportError {
     NoAnswer(String),
 }
 
-/// Sends requests.
 pub trait ModelTransport: Send + Sync {
     /// Sends a request and waits for the answer's beginning.
     fn send<'a>(

@@ -11,11 +11,10 @@ use crate::normal::{MessagePart, ModelStopReason, ModelToolCall, TokenUsage};
 /// response holds calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StreamDelta {
-    /// More words.
     Text(String),
     /// More of the model's notes.
     Reasoning(String),
-    /// A call begins.
+    /// The model begins to call a tool, which is named.
     CallStarted(String),
     /// A piece of a call's arguments: not whole, not to be acted on.
     CallArguments(String),

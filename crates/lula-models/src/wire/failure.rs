@@ -49,7 +49,7 @@ impl ServerFailureKind {
     }
 }
 
-/// A server's refusal.
+/// The failure that a server answers with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerFailure {
     /// What it calls for.

@@ -12,7 +12,6 @@ pub enum StreamFraming {
 /// Why the bytes are no frames.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StreamFrameError {
-    /// Not UTF-8.
     #[error("the stream is not UTF-8")]
     NotText,
 }
@@ -29,7 +28,7 @@ pub struct StreamFrames {
 }
 
 impl StreamFrames {
-    /// Nothing read yet.
+    /// A reader at the beginning of a stream.
     pub fn new(framing: StreamFraming) -> Self {
         Self {
             framing,

@@ -32,16 +32,15 @@ pub const MAX_ANSWER: usize = 64 << 20;
 pub enum WireProtocol {
     /// OpenAI `/v1/chat/completions`, and every server compatible with it.
     Chat,
-    /// OpenAI `/v1/responses`.
+    /// The path `/v1/responses` of OpenAI.
     Responses,
-    /// Anthropic `/v1/messages`.
+    /// The path `/v1/messages` of Anthropic.
     Messages,
-    /// Ollama `/api/chat`.
+    /// The path `/api/chat` of Ollama.
     Ollama,
 }
 
 impl WireProtocol {
-    /// Every protocol.
     pub const ALL: [Self; 4] = [Self::Chat, Self::Responses, Self::Messages, Self::Ollama];
 
     /// The path below the server's base address.
@@ -85,7 +84,6 @@ pub enum WireError {
     /// The request asks for what the protocol cannot carry.
     #[error("{wire:?} cannot carry {what}: choose another model or another kind of answer")]
     Unsupported {
-        /// The protocol.
         wire: WireProtocol,
         /// What it cannot carry.
         what: &'static str,

@@ -27,13 +27,13 @@ pub struct ServerQuirks {
     pub stream_usage: bool,
     /// How JSON is asked for.
     pub json: JsonOutput,
-    /// Takes `cache_prompt` (llama.cpp).
+    /// Takes `cache_prompt`, as llama.cpp does.
     pub cache_prompt: bool,
-    /// Serves `/tokenize`.
+    /// Counts tokens at `/tokenize`, as llama.cpp does.
     pub tokenize: bool,
-    /// Takes `seed`.
+    /// Takes a `seed` for sampling.
     pub seed: bool,
-    /// Takes `reasoning_effort`.
+    /// Takes `reasoning_effort` in a request.
     pub effort: bool,
     /// Wants `usage: {include: true}` before it reports what was spent (`OpenRouter`).
     pub ask_usage: bool,

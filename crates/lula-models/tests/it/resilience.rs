@@ -170,7 +170,7 @@ async fn a_trial_call_that_is_given_up_half_way_does_not_block_the_next() {
     );
     first.await.result.unwrap_err();
     lula_models::MonotonicClock::sleep(&*clock, Duration::from_secs(30)).await;
-    let never = Never;
+    let never = UnansweringAccount;
     let mut watch = |_| {};
     {
         let trial = client.complete(&endpoint, &request, patience(true), &never, &mut watch);
@@ -194,9 +194,9 @@ async fn a_trial_call_that_is_given_up_half_way_does_not_block_the_next() {
 }
 
 /// A purse that never answers.
-struct Never;
+struct UnansweringAccount;
 
-impl SpendAccount for Never {
+impl SpendAccount for UnansweringAccount {
     fn reserve<'a>(
         &'a self,
         _: &'a BudgetAmounts,

@@ -115,7 +115,7 @@ mod tests {
             Struct { z: Option<u8>, a: Option<u8> },
         }
         #[derive(Serialize)]
-        struct All {
+        struct AllShapes {
             shapes: Vec<Shape>,
             unit: Unit,
             pair: Pair,
@@ -123,7 +123,7 @@ mod tests {
             #[serde(flatten)]
             rest: std::collections::BTreeMap<String, Value>,
         }
-        let all = All {
+        let all = AllShapes {
             shapes: vec![
                 Shape::Unit,
                 Shape::Newtype(1.5),
@@ -161,13 +161,13 @@ mod tests {
     #[test]
     fn a_field_that_comes_twice_counts_once() {
         #[derive(Serialize)]
-        struct Twice {
+        struct RepeatedField {
             b: u8,
             a: u8,
             #[serde(flatten)]
             again: std::collections::BTreeMap<&'static str, u8>,
         }
-        let twice = Twice {
+        let twice = RepeatedField {
             b: 1,
             a: 2,
             again: [("a", 3)].into(),

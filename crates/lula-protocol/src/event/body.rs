@@ -15,7 +15,6 @@ use crate::payload::EventPayload;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ParentRun {
-    /// The run.
     pub run: RunId,
     /// Last entry that was taken over.
     pub seq: u64,
@@ -60,7 +59,7 @@ pub enum RunEnding {
     Cancelled,
 }
 
-/// What happened.
+/// What one entry of a run's log says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum EventBody {
@@ -78,7 +77,6 @@ pub enum EventBody {
         limits: BudgetAmounts,
         /// After how many node visits it is stopped.
         max_visits: u64,
-        /// The task.
         input: EventPayload,
         /// Where it was forked from.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -86,7 +84,7 @@ pub enum EventBody {
     },
     /// Another worker went on with the run.
     RunTaken {
-        /// Which.
+        /// Name of the worker that has the run now.
         worker: String,
     },
     /// A node of the graph began. Not written for a visit that journals nothing before its end.
@@ -121,7 +119,6 @@ pub enum EventBody {
     ReadDone {
         /// Position in the visit's journal.
         ordinal: u32,
-        /// What was done.
         name: String,
         /// Digest of the request.
         request: Digest,
@@ -136,11 +133,9 @@ pub enum EventBody {
     EffectIntended {
         /// Position in the visit's journal.
         ordinal: u32,
-        /// Its identity.
         effect: EffectId,
         /// What may be done again.
         class: EffectClass,
-        /// What is done.
         name: String,
         /// Digest of the request.
         request: Digest,
@@ -156,7 +151,6 @@ pub enum EventBody {
     },
     /// An effect is about to be tried again after a crash.
     EffectRetried {
-        /// Its identity.
         effect: EffectId,
         /// How often it was tried before.
         attempt: u32,
@@ -164,13 +158,10 @@ pub enum EventBody {
         #[serde(default, skip_serializing_if = "BudgetAmounts::is_empty")]
         reserve: BudgetAmounts,
     },
-    /// An effect ended.
     EffectSettled {
-        /// Its identity.
         effect: EffectId,
         /// How that is known.
         via: ResultSource,
-        /// What it cost.
         #[serde(default, skip_serializing_if = "BudgetAmounts::is_empty")]
         spent: BudgetAmounts,
         /// What came of it.
@@ -191,66 +182,43 @@ pub enum EventBody {
         /// How much was left.
         free: u64,
     },
-    /// The run waits.
     Suspended {
         /// Position in the visit's journal.
         ordinal: u32,
-        /// For what.
+        /// What the run waits for.
         interrupt: RunInterrupt,
     },
-    /// The wait ended.
     Resolved {
         /// Sequence number of the event that asked.
         interrupt: u64,
-        /// How.
         answer: InterruptAnswer,
     },
-    /// An approver voted.
     Voted {
-        /// The question.
         approval: ApprovalId,
-        /// Who.
+        /// The approver, from a verified identity.
         by: Principal,
-        /// In which role.
         role: String,
-        /// What they said.
         decision: ApprovalDecision,
     },
     /// A limit was raised.
     LimitRaised {
-        /// Which.
         dimension: BudgetDimension,
-        /// To what.
+        /// The limit from now on, not the difference.
         to: u64,
-        /// By whom.
         by: Principal,
     },
     /// Something was sent to the run that did not fit.
-    SignalIgnored {
-        /// Why.
-        reason: String,
-    },
+    SignalIgnored { reason: String },
     /// A person said something to the agent that works on it.
-    Steered {
-        /// Who.
-        by: Principal,
-        /// What they said.
-        text: String,
-    },
+    Steered { by: Principal, text: String },
     /// The run was asked to stop.
-    CancelRequested {
-        /// Who.
-        by: Principal,
-        /// Why.
-        reason: String,
-    },
-    /// A node ended.
+    CancelRequested { by: Principal, reason: String },
     NodeLeft {
         /// Name of the node.
         node: String,
         /// How often it was entered before.
         visit: u32,
-        /// Which way out.
+        /// Name of the way out that the node took.
         outcome: String,
         /// What the graph has to say.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -258,7 +226,7 @@ pub enum EventBody {
     },
     /// The run does the same thing again and again.
     StuckDetected {
-        /// Where.
+        /// The node that repeats itself.
         node: String,
         /// How often that was seen in this run.
         strikes: u32,
@@ -269,12 +237,7 @@ pub enum EventBody {
         events: Vec<EventPayload>,
     },
     /// The run moved to another version of its graph.
-    Migrated {
-        /// From this version.
-        from: u32,
-        /// To this one.
-        to: u32,
-    },
+    Migrated { from: u32, to: u32 },
     /// The holder of a key vouches for every entry before this one.
     Sealed {
         /// Ed25519 public key, in hexadecimal digits.
@@ -282,13 +245,10 @@ pub enum EventBody {
         /// Ed25519 signature over the digest of the entry before, in hexadecimal digits.
         signature: String,
     },
-    /// The run ended.
     RunEnded {
-        /// In which way.
         ending: RunEnding,
-        /// With which result.
         exit: RunExit,
-        /// In one sentence.
+        /// The result in one sentence, for people.
         summary: String,
     },
 }

@@ -20,7 +20,7 @@ pub enum BrokenLogChain {
     Sequence {
         /// Position in the log.
         position: u64,
-        /// Number found there.
+        /// The sequence number that stands there.
         found: u64,
     },
     /// An entry does not follow from the one before.

@@ -24,11 +24,9 @@ pub const EVENT_SCHEMA: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogEvent {
-    /// Protocol version.
     pub protocol: ProtocolVersion,
     /// Shape of the body.
     pub schema: u32,
-    /// The run.
     pub run: RunId,
     /// Position in the log, from 0 without gaps.
     pub seq: u64,
@@ -38,7 +36,6 @@ pub struct LogEvent {
     pub at_ms: u64,
     /// Digest of the entry before; of no bytes for the first.
     pub previous: Digest,
-    /// What happened.
     pub body: EventBody,
 }
 
@@ -47,7 +44,6 @@ pub struct LogEvent {
 pub struct EventEnvelope<'a> {
     /// Shape of the body.
     pub schema: u32,
-    /// The run.
     pub run: &'a RunId,
     /// Position in the log.
     pub seq: u64,

@@ -11,7 +11,7 @@ pub(crate) struct Door {
     program: String,
 }
 
-/// What it answered.
+/// What the program answered, and how long it took.
 pub(crate) struct Answer {
     /// What it found, or what it said instead.
     pub(crate) report: Result<RepairReport, String>,

@@ -30,29 +30,29 @@ use tally::{Row, Tally};
 use unsandboxed::UnsandboxedGround;
 
 /// What was asked for.
-struct Wanted {
+struct BenchOptions {
     filter: String,
     door: Door,
     budget: Duration,
     json: Option<String>,
     set: Set,
-    work: Work,
+    work: BenchMode,
 }
 
-enum Work {
+enum BenchMode {
     Repair,
     Rate,
     Verify,
 }
 
-fn wanted() -> Wanted {
-    let mut wanted = Wanted {
+fn wanted() -> BenchOptions {
+    let mut wanted = BenchOptions {
         filter: String::new(),
         door: Door::new("lula"),
         budget: Duration::from_mins(1),
         json: None,
         set: Set::Known,
-        work: Work::Repair,
+        work: BenchMode::Repair,
     };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
@@ -65,8 +65,8 @@ fn wanted() -> Wanted {
             "--json" => wanted.json = arguments.next(),
             "--held-out" => wanted.set = Set::HeldOut,
             "--practice" => wanted.set = Set::Practice,
-            "--verify" => wanted.work = Work::Verify,
-            "--rate" => wanted.work = Work::Rate,
+            "--verify" => wanted.work = BenchMode::Verify,
+            "--rate" => wanted.work = BenchMode::Rate,
             _ => wanted.filter = argument,
         }
     }
@@ -75,7 +75,7 @@ fn wanted() -> Wanted {
 
 fn main() {
     let wanted = wanted();
-    if matches!(wanted.work, Work::Rate) {
+    if matches!(wanted.work, BenchMode::Rate) {
         let rate = rate::measure(&wanted.door);
         println!("{rate}");
         write(
@@ -85,7 +85,7 @@ fn main() {
         return;
     }
     let mut rows = Vec::new();
-    if matches!(wanted.work, Work::Repair) {
+    if matches!(wanted.work, BenchMode::Repair) {
         println!("{}", Row::HEADING);
     }
     for project in projects(wanted.set) {
@@ -93,7 +93,7 @@ fn main() {
             if !format!("{}/{}", project.name, bug.id).contains(&wanted.filter) {
                 continue;
             }
-            if matches!(wanted.work, Work::Verify) {
+            if matches!(wanted.work, BenchMode::Verify) {
                 verify(&project, bug);
                 continue;
             }
@@ -102,7 +102,7 @@ fn main() {
             rows.push(row);
         }
     }
-    if matches!(wanted.work, Work::Repair) {
+    if matches!(wanted.work, BenchMode::Repair) {
         let tally = Tally::of(rows);
         println!("\n{tally}");
         write(

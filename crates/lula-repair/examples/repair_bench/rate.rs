@@ -10,7 +10,7 @@ use crate::door::Door;
 /// How long is measured.
 const WINDOW: Duration = Duration::from_secs(20);
 
-/// What was measured.
+/// How fast candidates are judged in one project.
 #[derive(Debug, Serialize)]
 pub(crate) struct Rate {
     /// What the project's tests take when they are run once by hand.

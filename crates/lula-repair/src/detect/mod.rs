@@ -22,17 +22,16 @@ use serde::{Deserialize, Serialize};
 pub use command::from_command;
 pub(crate) use script::{followed, is_check};
 
-/// A test framework.
+/// A test framework, told apart by how it is run and read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TestFramework {
-    /// pytest.
     Pytest,
-    /// Python's own unittest.
+    /// Python's own `unittest`, without pytest.
     Unittest,
     /// Test files of bare Python functions, with no framework at hand.
     PlainPython,
-    /// Django's runner.
+    /// Django's runner, through `manage.py test`.
     Django,
     /// Rust's libtest, through cargo.
     CargoTest,
@@ -40,31 +39,27 @@ pub enum TestFramework {
     Nextest,
     /// Node's own test runner.
     NodeTest,
-    /// Jest.
     Jest,
-    /// Vitest.
     Vitest,
-    /// Mocha.
     Mocha,
     /// A package's test script, whatever runner it starts.
     NodeScript,
-    /// `bun test`.
+    /// Bun's own runner, `bun test`.
     BunTest,
-    /// `deno test`.
+    /// Deno's own runner, `deno test`.
     DenoTest,
-    /// `go test`.
+    /// Go's own runner, `go test`.
     GoTest,
     /// `CTest`, after a build with `CMake`.
     Ctest,
-    /// `RSpec`.
+    /// `RSpec`, the test framework of Ruby projects.
     Rspec,
     /// `PHPUnit`, and Pest, which is made of it.
     Phpunit,
     /// A `test` target of a makefile.
     Make,
-    /// Maven's Surefire.
+    /// Maven, whose Surefire runs the tests.
     Maven,
-    /// Gradle.
     Gradle,
     /// A command of the user's that only its exit code explains.
     Command,
@@ -76,13 +71,13 @@ pub enum TestFramework {
 pub enum TestResultFormat {
     /// A report of a runner that we bring in.
     OurReport,
-    /// `JUnit`'s XML files.
+    /// XML files as `JUnit` writes them.
     JunitXml,
     /// The framework's own JSON.
     Json,
     /// The Test Anything Protocol.
     Tap,
-    /// libtest's lines.
+    /// The lines that libtest prints, one for each test.
     Libtest,
     /// Nothing but the exit code.
     ExitCode,
@@ -91,7 +86,6 @@ pub enum TestResultFormat {
 /// A language and how much of it there is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DetectedLanguage {
-    /// Its name.
     pub name: String,
     /// How many source files.
     pub files: usize,
@@ -102,7 +96,6 @@ pub struct DetectedLanguage {
 /// A set of tests and how to run it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DetectedTests {
-    /// The framework.
     pub framework: TestFramework,
     /// The command a person would type.
     pub argv: Vec<String>,

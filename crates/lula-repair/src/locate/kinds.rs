@@ -15,9 +15,9 @@ pub(crate) struct TypesByVariable {
 /// What can be done with a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ValueSort {
-    /// Arithmetic.
+    /// It can be added, compared and the like.
     Number,
-    /// Methods of text.
+    /// It has the methods of a text.
     Text,
     /// It has a length.
     Sized,

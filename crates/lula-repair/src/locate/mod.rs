@@ -19,6 +19,6 @@ pub struct RecentChange {
     pub path: String,
     /// First changed line, from one.
     pub first: usize,
-    /// Last changed line.
+    /// Last changed line, from one and included.
     pub last: usize,
 }

@@ -187,7 +187,7 @@ impl<'a> PatchGenerator<'a> {
         self.edit(at, family, prior, vec![edit]);
     }
 
-    /// Proposes any edits.
+    /// Proposes a patch of any edits at one place.
     pub(crate) fn edit(
         &mut self,
         at: Node<'_>,

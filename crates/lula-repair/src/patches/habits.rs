@@ -17,13 +17,10 @@ pub(crate) enum InitialValue {
     List,
     /// A queue with two ends.
     Queue,
-    /// A set.
     Set,
     /// A map, dictionary or plain object.
     Map,
-    /// A text.
     Text,
-    /// A number.
     Number,
 }
 

@@ -47,7 +47,7 @@ pub(crate) struct ByteRangeEdit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PatchFamily {
-    /// A wrong comparison.
+    /// A comparison by the wrong operator.
     Comparison,
     /// A wrong arithmetic, bit or assignment operator.
     Operator,
@@ -65,7 +65,7 @@ pub enum PatchFamily {
     Arguments,
     /// Operands in the wrong order.
     Operands,
-    /// The wrong variable.
+    /// The name of another variable.
     Variable,
     /// The wrong function or method.
     Call,
@@ -85,7 +85,7 @@ pub enum PatchFamily {
     SurplusStatement,
     /// A statement in the wrong place.
     MovedStatement,
-    /// The wrong branch.
+    /// The branch of another case is taken.
     Branch,
     /// Two of the above.
     Pair,

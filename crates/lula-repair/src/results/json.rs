@@ -50,7 +50,7 @@ pub fn jest(text: &str) -> Vec<TestCase> {
     found
 }
 
-/// Mocha's JSON reporter.
+/// Reads what Mocha's JSON reporter writes.
 pub fn mocha(text: &str) -> Vec<TestCase> {
     let Some(report) = object(text) else {
         return Vec::new();

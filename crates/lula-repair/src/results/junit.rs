@@ -3,7 +3,7 @@
 use super::case;
 use crate::report::{TestCase, TestOutcome};
 
-/// One `testcase`.
+/// One `testcase` of a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Element {
     pub(super) class: String,
@@ -12,7 +12,7 @@ pub(super) struct Element {
     pub(super) status: String,
     pub(super) outcome: TestOutcome,
     pub(super) message: String,
-    /// What it printed.
+    /// What the test printed.
     pub(super) printed: String,
 }
 

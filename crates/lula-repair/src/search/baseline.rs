@@ -20,7 +20,7 @@ use crate::syntax::RepairLanguage;
 const PROJECTS: u32 = 4;
 
 /// A suite, and what it said when it was run.
-type Reported = (Box<dyn TestSuite>, DetectedTests, TestReport);
+type SuiteReport = (Box<dyn TestSuite>, DetectedTests, TestReport);
 
 /// The first way of running the tests that gives results: of several projects, in the first where
 /// something fails.
@@ -30,7 +30,7 @@ pub(super) fn first_report(
     task: &RepairTask,
     (until, searching): (Instant, bool),
     watch: &(dyn Fn(SearchProgress) + Sync),
-) -> Result<Reported, RepairError> {
+) -> Result<SuiteReport, RepairError> {
     let ways: Vec<DetectedTests> = match &task.tests.command {
         Some(line) => vec![from_command(line, detection)],
         None => detection.tests.clone(),
@@ -39,8 +39,8 @@ pub(super) fn first_report(
         return Err(RepairError::NoTests);
     }
     let enough = Instant::now() + until.saturating_duration_since(Instant::now()) / PROJECTS;
-    let mut sound: Option<Reported> = None;
-    let mut unable = Unable::default();
+    let mut sound: Option<SuiteReport> = None;
+    let mut unable = SuiteFailures::default();
     for ways in ways.chunk_by(|one, next| one.folder == next.folder) {
         if sound.is_some() && Instant::now() >= enough {
             break;
@@ -60,20 +60,20 @@ pub(super) fn first_report(
 
 /// Why no way of running the tests gave results.
 #[derive(Default)]
-struct Unable {
+struct SuiteFailures {
     reasons: Vec<String>,
     broken: Option<Box<BrokenEnvironment>>,
 }
 
-impl Unable {
+impl SuiteFailures {
     fn add(&mut self, more: Self) {
         self.reasons.extend(more.reasons);
         self.broken = self.broken.take().or(more.broken);
     }
 }
 
-impl From<Unable> for RepairError {
-    fn from(unable: Unable) -> Self {
+impl From<SuiteFailures> for RepairError {
+    fn from(unable: SuiteFailures) -> Self {
         let broken = unable.broken.map(Self::EnvironmentBroken);
         broken.unwrap_or(Self::CannotRun(unable.reasons))
     }
@@ -86,12 +86,12 @@ fn report_of(
     task: &RepairTask,
     (until, searching): (Instant, bool),
     watch: &(dyn Fn(SearchProgress) + Sync),
-) -> Result<Result<Reported, Unable>, RepairError> {
+) -> Result<Result<SuiteReport, SuiteFailures>, RepairError> {
     // What takes longer is run by itself before it counts as hanging.
     let test_limit = (task.budget / 12)
         .clamp(Duration::from_secs(2), Duration::from_secs(30))
         .min(task.budget / 4);
-    let mut unable = Unable::default();
+    let mut unable = SuiteFailures::default();
     let mut by_pytest = false;
     for tests in ways {
         // What was asked for and cannot be run is not quietly run by something else; bare functions ask

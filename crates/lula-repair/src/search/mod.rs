@@ -33,13 +33,13 @@ const ENOUGH: usize = 300_000;
 pub struct RepairTask {
     /// Which tests have to pass.
     pub tests: TestSelection,
-    /// When to stop.
+    /// How long the whole search may take.
     pub budget: Duration,
     /// Whether to look for every patch instead of stopping soon after the first.
     pub all: bool,
     /// How many forks to work in at once.
     pub lanes: usize,
-    /// What changed lately.
+    /// Places that changed lately, which are suspected first.
     pub recent: Vec<RecentChange>,
 }
 
@@ -63,19 +63,19 @@ pub enum SearchProgress {
         /// The command a person would type.
         command: String,
     },
-    /// This many fail.
+    /// The tests were run, and this many fail.
     Failing {
         /// How many tests fail.
         failing: usize,
-        /// How many pass.
+        /// How many tests pass.
         passing: usize,
     },
-    /// Candidates are ready.
+    /// Candidates are ready to be judged.
     Searching {
         /// How many there are.
         candidates: usize,
     },
-    /// Candidates were judged.
+    /// Candidates were judged by the tests.
     Tried {
         /// How many so far.
         tried: usize,
@@ -87,7 +87,7 @@ pub enum SearchProgress {
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum RepairError {
-    /// The ground failed.
+    /// A fork could not be made or used.
     #[error(transparent)]
     Ground(#[from] ForkSourceError),
     /// No way to run tests was found.
@@ -274,7 +274,6 @@ pub struct TestExamination {
     pub tests: DetectedTests,
     /// Every test, as the first run saw it.
     pub report: TestReport,
-    /// Tests that pass.
     pub passing: Vec<String>,
     /// Tests that fail every time.
     pub failing: Vec<String>,

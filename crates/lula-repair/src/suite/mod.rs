@@ -35,7 +35,7 @@ use crate::report::{TestCase, TestOutcome, TestReport};
 /// Why a suite gave no results.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SuiteError {
-    /// The ground failed.
+    /// A fork could not be used.
     #[error(transparent)]
     Ground(#[from] ForkSourceError),
     /// The framework is not there.
@@ -43,7 +43,7 @@ pub enum SuiteError {
     Absent {
         /// What was looked for.
         framework: String,
-        /// What was tried.
+        /// What was tried to find it.
         reason: String,
     },
     /// What it needs is not there.
@@ -192,7 +192,7 @@ impl RepairGoal {
 
 /// A suite of tests.
 pub(crate) trait TestSuite: Send + Sync {
-    /// Runs everything once.
+    /// Runs every test of the suite once.
     fn run(&self, fork: &mut dyn ProjectFork, deadline: Duration)
     -> Result<TestReport, SuiteError>;
 

@@ -40,11 +40,11 @@ pub(crate) struct ProcessSuite {
     builds: bool,
     /// Whether it already says how node's own runner reports.
     reports_itself: bool,
-    seen: Mutex<Seen>,
+    seen: Mutex<ProcessRunHistory>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct ProcessRunHistory {
     begun: Option<ReporterStart>,
     /// Where packages of the project came from.
     origins: Vec<CodeOrigin>,
@@ -83,7 +83,7 @@ impl ProcessSuite {
         }
     }
 
-    fn seen(&self) -> std::sync::MutexGuard<'_, Seen> {
+    fn seen(&self) -> std::sync::MutexGuard<'_, ProcessRunHistory> {
         self.seen
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)

@@ -9,15 +9,12 @@ use tree_sitter::{Parser, Tree};
 )]
 #[serde(rename_all = "snake_case")]
 pub enum RepairLanguage {
-    /// Python 3.
+    /// Python of version 3.
     Python,
-    /// JavaScript, with JSX.
+    /// JavaScript, with or without JSX.
     JavaScript,
-    /// TypeScript.
     TypeScript,
-    /// TypeScript with JSX.
     Tsx,
-    /// Rust.
     Rust,
 }
 

@@ -17,7 +17,7 @@ pub(crate) enum UnusableSourceReason {
     /// No grammar for it, or no text.
     #[error("it is no source text that patches can be written for")]
     Foreign,
-    /// Too long.
+    /// More text than is looked into.
     #[error("it is longer than {} KiB", MAX_TEXT >> 10)]
     TooLong,
     /// The parser would take too long.

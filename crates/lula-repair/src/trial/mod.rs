@@ -270,11 +270,11 @@ pub fn search(
 /// What is weighed, and how.
 #[derive(Debug, Clone, Copy)]
 pub struct VerificationRequest<'a> {
-    /// The change.
+    /// The change, file by file.
     pub change: &'a [ChangedFile],
     /// What the tests said before.
     pub before: &'a TestBaseline,
-    /// Which tests.
+    /// The tests that are run.
     pub tests: &'a TestSelection,
     /// Tests to run before the others. They can end it early by failing; whatever is named here,
     /// nothing counts as passed unless all tests ran.

@@ -156,7 +156,7 @@ impl JudgingSuites {
         Ok(suites)
     }
 
-    /// Runs them all.
+    /// Runs the tests of every project once.
     pub(super) fn look(&self, fork: &mut dyn ProjectFork) -> Result<TestRun, RepairError> {
         let mut seen = match &self.first {
             Some(tests) => Some(TestRun::at(fork, tests, self.within)?),

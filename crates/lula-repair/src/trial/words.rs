@@ -13,7 +13,7 @@ use crate::renamed::renamed;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ProjectTestResults {
-    /// Tests that pass.
+    /// Tests that pass every time.
     pub passing: BTreeSet<String>,
     /// Tests that fail every time.
     pub failing: BTreeSet<String>,
@@ -78,9 +78,9 @@ impl ProjectTestResults {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TestRunAttempt {
-    /// They ran.
+    /// The tests ran to their end.
     Ran(ProjectTestResults),
-    /// There are none.
+    /// The project has no tests.
     #[default]
     NoTests,
     /// They cannot be run.
@@ -121,7 +121,7 @@ impl TestRunAttempt {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AcceptanceResult {
-    /// The command.
+    /// The command, as a shell reads it.
     pub command: String,
     /// Whether it succeeded before.
     pub before: bool,
@@ -138,7 +138,7 @@ pub struct AcceptanceResult {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AcceptanceBaseline {
-    /// The command.
+    /// The command, as a shell reads it.
     pub command: String,
     /// Whether it succeeds already.
     pub succeeds: bool,
@@ -193,7 +193,7 @@ pub struct VerificationEvidence {
     pub as_is: Option<TestRunAttempt>,
     /// The tests with only the test files of the change: what fails here needs the change.
     pub without: Option<TestRunAttempt>,
-    /// Acceptance commands.
+    /// Acceptance commands, before and after the change.
     pub accepted: Vec<AcceptanceResult>,
     /// Existing tests, or files that govern them, that the change touches.
     pub touched_tests: Vec<String>,
@@ -225,7 +225,7 @@ pub struct VerificationEvidence {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TestBaseline {
-    /// The results.
+    /// How the attempt to run the tests ended.
     pub looked: TestRunAttempt,
     /// The command that a person would type, where there are tests.
     pub command: Option<String>,
@@ -270,14 +270,13 @@ impl TestBaseline {
 pub struct RepairSearchResult {
     /// The new texts of the best patch; empty where there is none.
     pub files: Vec<PatchedFile>,
-    /// In one sentence.
+    /// The patch, or why there is none, in one sentence.
     pub summary: String,
 }
 
-/// One changed file.
+/// A file of the change, before and after.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedFile {
-    /// Its path.
     pub path: String,
     /// Its bytes before; `None` for a new one.
     pub before: Option<Vec<u8>>,

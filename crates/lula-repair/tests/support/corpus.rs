@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::unsandboxed::copy;
 
-/// One seeded bug.
+/// A bug that was put into a project of the corpus.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Bug {
@@ -21,7 +21,7 @@ pub(crate) struct Bug {
     pub(crate) file: String,
     /// The right code; stands exactly once in the file.
     pub(crate) from: String,
-    /// The wrong code.
+    /// The code with the bug.
     pub(crate) to: String,
 }
 
@@ -30,13 +30,10 @@ pub(crate) struct Bug {
 pub(crate) struct Project {
     /// Its name; what stands before the first dash is its language.
     pub(crate) name: String,
-    /// Where it lies.
     pub(crate) root: PathBuf,
-    /// Its bugs.
     pub(crate) bugs: Vec<Bug>,
 }
 
-/// Which bugs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Set {
     /// Those that the search was improved on.

@@ -11,7 +11,7 @@ use crate::unsandboxed::{self, failed};
 
 static NUMBER: AtomicUsize = AtomicUsize::new(0);
 
-/// A checkout.
+/// A project whose forks are overlays over it.
 pub(crate) struct OverlaidGround {
     root: PathBuf,
 }

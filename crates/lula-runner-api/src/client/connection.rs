@@ -242,7 +242,7 @@ async fn whole(body: Incoming) -> Result<Bytes, RunnerClientError> {
     Ok(collected.to_bytes())
 }
 
-/// A whole answer.
+/// An answer whose body was read to its end.
 #[derive(Debug)]
 pub(super) struct RunnerHttpAnswer {
     status: StatusCode,

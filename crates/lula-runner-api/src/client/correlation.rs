@@ -17,7 +17,6 @@ tokio::task_local! {
 /// The run and the effect that a request belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestCorrelation {
-    /// The run.
     pub run: RunId,
     /// The effect of that run.
     pub effect: EffectId,

@@ -12,12 +12,7 @@ use crate::RunnerProblem;
 pub enum RunnerClientError {
     /// No runner listens there.
     #[error("cannot reach the runner at {address}: {source}")]
-    Unreachable {
-        /// Where.
-        address: String,
-        /// Why.
-        source: io::Error,
-    },
+    Unreachable { address: String, source: io::Error },
     /// The connection broke. The call may or may not have happened: send it again with the same
     /// effect id.
     #[error("the connection to the runner broke: {0}")]
@@ -25,9 +20,8 @@ pub enum RunnerClientError {
     /// The runner said no.
     #[error("{} ({status}, {})", .problem.message, .problem.code)]
     Refused {
-        /// HTTP status.
         status: StatusCode,
-        /// What it said.
+        /// The problem as the runner describes it.
         problem: RunnerProblem,
     },
     /// A rule forbids it, or people are asked first. Nothing was done.
@@ -41,7 +35,6 @@ pub enum RunnerClientError {
     NotStarted {
         /// The program that was to be the runner.
         program: String,
-        /// Why.
         reason: String,
         /// What it reported itself before it ended.
         report: Option<Box<FailureReport>>,

@@ -74,7 +74,7 @@ impl RunnerClient {
         self.get("/healthz").await
     }
 
-    /// What it gives.
+    /// What the runner is and gives: its tools, roots and limits.
     pub async fn capabilities(&self) -> Result<RunnerCapabilities, RunnerClientError> {
         self.get("/v1/capabilities").await
     }
@@ -177,7 +177,6 @@ impl RunnerClient {
         }
     }
 
-    /// Every workspace.
     pub async fn workspaces(&self) -> Result<WorkspaceList, RunnerClientError> {
         self.get("/v1/workspaces").await
     }
@@ -187,7 +186,7 @@ impl RunnerClient {
         self.get(&format!("/v1/workspaces/{id}")).await
     }
 
-    /// What it changed.
+    /// What the workspace changed so far.
     pub async fn diff(&self, id: &WorkspaceId) -> Result<DiffView, RunnerClientError> {
         self.post(&format!("/v1/workspaces/{id}/diff"), &Empty {})
             .await
@@ -327,7 +326,7 @@ impl RunnerClient {
         answer.nothing()
     }
 
-    /// Every open question.
+    /// Every question that waits for an answer.
     pub async fn approvals(&self) -> Result<ApprovalList, RunnerClientError> {
         self.get("/v1/approvals").await
     }

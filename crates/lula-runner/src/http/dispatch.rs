@@ -31,7 +31,7 @@ use lula_runner_api::{
     ToolCallBatch, ToolCallBatchItem, ToolCallBatchMode, ToolCallBatchResult,
 };
 
-/// Largest request.
+/// Longest body of a request, in bytes.
 const REQUEST: usize = 16 << 20;
 /// How long its body may take.
 const BODY_WITHIN: Duration = Duration::from_secs(30);
@@ -42,7 +42,7 @@ const BATCH: usize = 50;
 /// How often an idle stream is kept alive.
 const BEAT: Duration = Duration::from_secs(15);
 
-type Answered = Result<Response<HttpBody>, Response<HttpBody>>;
+type RouteAnswer = Result<Response<HttpBody>, Response<HttpBody>>;
 
 pub(super) async fn route(
     route: &'static RunnerRoute,
@@ -62,7 +62,7 @@ async fn answered(
     who: Option<Principal>,
     request: Request<Incoming>,
     shared: &Arc<Shared>,
-) -> Answered {
+) -> RouteAnswer {
     let name = || variable.to_owned();
     let Some(who) = who else {
         return Ok(health(shared));
@@ -346,7 +346,7 @@ async fn done<T: Serialize + Send + 'static>(
     route: &RunnerRoute,
     shared: &Arc<Shared>,
     act: impl FnOnce(&RunnerService) -> Result<T, RequestRefusal> + Send + 'static,
-) -> Answered {
+) -> RouteAnswer {
     let value = blocking(shared, move |service| act(service)).await?;
     Ok(answer::json(route.status, &value))
 }
@@ -374,7 +374,7 @@ const fn counted(result: Option<&ToolResult>) -> &'static str {
     }
 }
 
-async fn batch(shared: &Arc<Shared>, who: Principal, batch: ToolCallBatch) -> Answered {
+async fn batch(shared: &Arc<Shared>, who: Principal, batch: ToolCallBatch) -> RouteAnswer {
     if batch.calls.is_empty() || batch.calls.len() > BATCH {
         let message = format!("a batch has 1 to {BATCH} calls");
         return Err(answer::problem(400, Code::OverLimit, &message));
@@ -449,7 +449,12 @@ fn item(result: Result<ToolResult, RequestRefusal>) -> ToolCallBatchItem {
     }
 }
 
-async fn start(shared: &Arc<Shared>, who: Principal, body: StartSession, events: bool) -> Answered {
+async fn start(
+    shared: &Arc<Shared>,
+    who: Principal,
+    body: StartSession,
+    events: bool,
+) -> RouteAnswer {
     let background = body.background;
     match blocking(shared, move |service| service.start_session(&who, body)).await? {
         StartedCommand::Over(result)
@@ -470,9 +475,9 @@ async fn start(shared: &Arc<Shared>, who: Principal, body: StartSession, events:
 }
 
 /// Set when the caller of a test run no longer listens.
-struct Unheard(Arc<CommandStopper>);
+struct TestRunGuard(Arc<CommandStopper>);
 
-impl Drop for Unheard {
+impl Drop for TestRunGuard {
     fn drop(&mut self) {
         self.0.set();
     }
@@ -487,7 +492,7 @@ fn run_tests(
 ) -> Response<HttpBody> {
     let (tell, told) = tokio::sync::mpsc::unbounded_channel();
     let stop = Arc::new(CommandStopper::default());
-    let unheard = Unheard(Arc::clone(&stop));
+    let unheard = TestRunGuard(Arc::clone(&stop));
     let shared = Arc::clone(shared);
     let work = async move {
         let say = tell.clone();

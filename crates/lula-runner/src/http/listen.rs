@@ -24,9 +24,8 @@ pub enum ListenError {
     /// The operating system said no.
     #[error("cannot listen on {address}: {source}")]
     Io {
-        /// Where.
+        /// The socket or port to listen on.
         address: String,
-        /// Why.
         source: io::Error,
     },
     /// A port needs a key.

@@ -8,17 +8,17 @@ use std::time::Duration;
 const BUCKETS: [f64; 10] = [0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 10.0, 60.0];
 
 #[derive(Debug, Default)]
-pub(super) struct RunnerMetrics(Mutex<Counted>);
+pub(super) struct RunnerMetrics(Mutex<MetricCounters>);
 
 #[derive(Debug, Default)]
-struct Counted {
+struct MetricCounters {
     requests: BTreeMap<(&'static str, u16), u64>,
-    times: BTreeMap<&'static str, Times>,
+    times: BTreeMap<&'static str, DurationHistogram>,
     tools: BTreeMap<(&'static str, &'static str), u64>,
 }
 
 #[derive(Debug, Default)]
-struct Times {
+struct DurationHistogram {
     buckets: [u64; BUCKETS.len()],
     count: u64,
     seconds: f64,

@@ -85,7 +85,7 @@ impl RunnerServer {
         })
     }
 
-    /// Where it listens.
+    /// The address it listens at, for people and clients.
     pub fn place(&self) -> String {
         self.listener.place()
     }

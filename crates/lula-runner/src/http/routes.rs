@@ -65,13 +65,13 @@ fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
 
-/// What comes back.
+/// What an operation answers with.
 pub(super) enum RunnerReply {
     Json(MakeSchema),
     /// A stream of these, one on each line, or as server-sent events.
     Events(MakeSchema),
     Text(&'static str),
-    /// Any JSON.
+    /// A JSON document without a schema of its own.
     Document,
     Nothing,
 }
@@ -93,7 +93,7 @@ pub(super) struct RunnerRoute {
 macro_rules! routes {
     ($($operation:ident $method:ident $path:literal $id:literal $summary:literal
         ($($body:ty)?) => $status:literal $reply:expr $(, $gated:ident)?;)*) => {
-        /// The table.
+        /// Every operation of the interface, in the order of its document.
         pub(super) const ROUTES: &[RunnerRoute] = &[$(RunnerRoute {
             operation: RunnerOperation::$operation,
             method: Method::$method,
@@ -222,7 +222,7 @@ pub(super) enum RouteMatch<'a> {
     Route(&'static RunnerRoute, &'a str),
     /// The path is there with other methods.
     OtherMethods(Vec<&'static Method>),
-    /// Nothing.
+    /// No operation has this path.
     Nowhere,
 }
 

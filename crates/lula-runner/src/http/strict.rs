@@ -58,7 +58,7 @@ mod tests {
 
     #[derive(serde::Serialize, serde::Deserialize)]
     #[serde(tag = "kind", deny_unknown_fields)]
-    enum Careless {
+    enum UnitVariant {
         Plain,
     }
 
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(place(&by_number).as_deref(), Some("/input/command"));
         // Our own types have no variant without fields; should one come, it is found.
         let beside = json!({"kind": "Plain", "trusted": true});
-        let understood: Careless = serde_json::from_value(beside.clone()).unwrap();
+        let understood: UnitVariant = serde_json::from_value(beside.clone()).unwrap();
         let understood = serde_json::to_value(understood).unwrap();
         assert_eq!(ignored(&beside, &understood).as_deref(), Some("/trusted"));
         let ours = json!({"tool": "git", "input": {"command": "status", "trusted": true}});

@@ -25,7 +25,7 @@ pub(super) enum EffectRollback {
     Restoring(String),
     /// It leaves nothing that doing it again would not.
     Nothing,
-    /// Not at all.
+    /// It cannot be taken back.
     Lost,
     /// A commit of these paths is there whole or not at all.
     Commit(Vec<String>),

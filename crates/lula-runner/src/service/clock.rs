@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use lula_protocol::EffectId;
 
-/// Milliseconds since 1970.
+/// The time in milliseconds since 1970.
 pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)

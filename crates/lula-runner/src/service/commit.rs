@@ -154,7 +154,7 @@ impl RunnerEffect for Undo<'_> {
 }
 
 impl RunnerService {
-    /// What it changed.
+    /// What a workspace changed so far.
     pub fn diff(&self, id: &WorkspaceId) -> Result<DiffView, RequestRefusal> {
         let room = self.room(id)?;
         let workspace = room.workspace();

@@ -33,7 +33,7 @@ use lula_runner_api::{
 
 /// What it is called in the audit.
 pub(super) const TOOL: &str = "deliver_all";
-/// Most repositories.
+/// Most repositories of one delivery.
 const PARTS: usize = 16;
 
 /// What the ledger and approvals know it by. The epoch says who asks, and is no part of it.

@@ -83,7 +83,7 @@ struct IntendedEffect<E: RunnerEffect> {
 
 /// What remains to be done of an effect.
 enum RemainingWork<E: RunnerEffect> {
-    /// All of it.
+    /// All of it: it is to be performed.
     Perform(E::Plan),
     /// Nothing but to write down what came of it.
     Tell(PerformedEffect<E::Output>),

@@ -36,7 +36,6 @@ const MAX_RULES_BYTES: u64 = 256 << 10;
 pub struct RunnerRulesFile {
     /// What to call it in messages.
     pub name: String,
-    /// Its text.
     pub text: String,
 }
 
@@ -67,9 +66,9 @@ pub(super) struct ActPermission {
 pub(super) enum GateAnswer {
     /// It may happen; the approval, if there was one, is spent.
     Go(ActPermission),
-    /// People are asked.
+    /// Approvers are asked first: what they are asked, and why.
     Ask(ApprovalChallenge, AuditDecision),
-    /// It may not.
+    /// It may not happen: what was refused, and why.
     No(Vec<SandboxDenial>, AuditDecision),
 }
 
@@ -287,7 +286,6 @@ pub(super) fn label(output: &mut ToolOutput) {
     }
 }
 
-/// Judges an act.
 pub(super) fn judge(policy: &RuleSet, act: &GateAct) -> GateVerdict {
     policy.judge(act)
 }
@@ -328,7 +326,7 @@ impl RunnerService {
         })
     }
 
-    /// One question.
+    /// One question with its answers so far.
     pub fn approval(&self, id: &ApprovalId) -> Result<ApprovalView, RequestRefusal> {
         let mut ledger = self.ledger();
         let tx = ledger.transaction()?;

@@ -209,13 +209,13 @@ impl RunnerService {
             }
         }
         let (failing, why) = match compared {
-            Compared::Unclear(why) => return Ok(Err(unclear(why))),
-            Compared::Fine(results) if failed.is_empty() => return Ok(Ok(results)),
-            Compared::Fine(_) => {
+            MergeTestVerdict::Unclear(why) => return Ok(Err(unclear(why))),
+            MergeTestVerdict::Fine(results) if failed.is_empty() => return Ok(Ok(results)),
+            MergeTestVerdict::Fine(_) => {
                 let why = format!("{} acceptance commands do not succeed", failed.len());
                 (Vec::new(), why)
             }
-            Compared::Worse { failing, why } => (failing, why),
+            MergeTestVerdict::Worse { failing, why } => (failing, why),
         };
         let messages = after.messages.into_iter();
         let messages = messages.filter(|(id, _)| failing.contains(id)).collect();
@@ -265,48 +265,48 @@ fn conflict(
 
 /// What tests after a merge say beside those before.
 #[derive(Debug, PartialEq, Eq)]
-enum Compared {
+enum MergeTestVerdict {
     /// Nothing worse; the results, where there are some.
     Fine(Option<Box<ProjectTestResults>>),
-    /// Something worse.
+    /// Tests fail that did not before, or a command does.
     Worse { failing: Vec<String>, why: String },
     /// It cannot be told, with the reason.
     Unclear(String),
 }
 
 /// What passed must pass, and what was not known before must not fail. Pure.
-fn compare(before: &TestBaseline, after: &TestBaseline) -> Compared {
+fn compare(before: &TestBaseline, after: &TestBaseline) -> MergeTestVerdict {
     let known = before.looked.results().cloned().unwrap_or_default();
     let mut now = match &after.looked.plain() {
         TestRunAttempt::Ran(results) => results.clone(),
-        TestRunAttempt::NoTests if known.passing.is_empty() => return Compared::Fine(None),
+        TestRunAttempt::NoTests if known.passing.is_empty() => return MergeTestVerdict::Fine(None),
         TestRunAttempt::NoTests => {
-            return Compared::Worse {
+            return MergeTestVerdict::Worse {
                 failing: known.passing.into_iter().take(NAMED).collect(),
                 why: "no test is left that could be run".to_owned(),
             };
         }
         TestRunAttempt::OutOfTime(ms) => {
             let within = Duration::from_millis(*ms);
-            return Compared::Unclear(format!(
+            return MergeTestVerdict::Unclear(format!(
                 "the tests of the merged files did not end in {within:?}"
             ));
         }
         TestRunAttempt::NotRun | TestRunAttempt::EnvironmentBroken(_) => {
-            return Compared::Unclear("the tests were not run".to_owned());
+            return MergeTestVerdict::Unclear("the tests were not run".to_owned());
         }
         TestRunAttempt::CannotRun(_)
             if matches!(before.looked.plain(), TestRunAttempt::CannotRun(_)) =>
         {
-            return Compared::Fine(None);
+            return MergeTestVerdict::Fine(None);
         }
         TestRunAttempt::CannotRun(why) if known.passing.is_empty() => {
-            return Compared::Unclear(format!(
+            return MergeTestVerdict::Unclear(format!(
                 "the tests of the merged files cannot be run: {why}"
             ));
         }
         TestRunAttempt::CannotRun(why) => {
-            return Compared::Worse {
+            return MergeTestVerdict::Worse {
                 failing: Vec::new(),
                 why: format!("the tests no longer run: {why}"),
             };
@@ -329,9 +329,9 @@ fn compare(before: &TestBaseline, after: &TestBaseline) -> Compared {
         .cloned()
         .collect();
     if broken.is_empty() {
-        return Compared::Fine(Some(Box::new(now)));
+        return MergeTestVerdict::Fine(Some(Box::new(now)));
     }
-    Compared::Worse {
+    MergeTestVerdict::Worse {
         why: format!(
             "{} tests fail, or are gone, in the merged files",
             broken.len()
@@ -365,7 +365,7 @@ mod tests {
 
     fn worse(before: &TestBaseline, after: &TestBaseline) -> Vec<String> {
         match compare(before, after) {
-            Compared::Worse { failing, .. } => failing,
+            MergeTestVerdict::Worse { failing, .. } => failing,
             other => panic!("{other:?}"),
         }
     }
@@ -374,7 +374,7 @@ mod tests {
     fn what_passed_must_pass_and_what_is_new_must_not_fail() {
         let before = said(&["a", "b"], &["old"]);
         let fine = compare(&before, &said(&["a", "b", "new"], &["old"]));
-        assert!(matches!(fine, Compared::Fine(Some(_))), "{fine:?}");
+        assert!(matches!(fine, MergeTestVerdict::Fine(Some(_))), "{fine:?}");
         assert_eq!(worse(&before, &said(&["a"], &["b", "old"])), ["b"]);
         assert_eq!(worse(&before, &said(&["a"], &[])), ["b"], "gone is no pass");
         assert_eq!(worse(&before, &said(&["a", "b"], &["new"])), ["new"]);
@@ -390,10 +390,16 @@ mod tests {
         assert_eq!(worse(&before, &none), ["a"]);
         assert!(matches!(
             compare(&before, &unable("x")),
-            Compared::Worse { .. }
+            MergeTestVerdict::Worse { .. }
         ));
-        assert!(matches!(compare(&none, &unable("x")), Compared::Unclear(_)));
-        assert_eq!(compare(&unable("x"), &unable("x")), Compared::Fine(None));
+        assert!(matches!(
+            compare(&none, &unable("x")),
+            MergeTestVerdict::Unclear(_)
+        ));
+        assert_eq!(
+            compare(&unable("x"), &unable("x")),
+            MergeTestVerdict::Fine(None)
+        );
         assert_eq!(worse(&unable("x"), &said(&[], &["a"])), ["a"]);
     }
 }

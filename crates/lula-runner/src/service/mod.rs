@@ -94,7 +94,7 @@ pub struct RunnerSetup {
     pub git: Option<GitProgram>,
 }
 
-/// The runner's service.
+/// What the runner does, apart from speaking HTTP.
 #[derive(Debug)]
 pub struct RunnerService {
     setup: RunnerSetup,
@@ -281,7 +281,7 @@ impl RunnerService {
         })
     }
 
-    /// One workspace.
+    /// One workspace, also if it was cleared away.
     pub fn view(&self, id: &WorkspaceId) -> Result<WorkspaceView, RequestRefusal> {
         let room = match self.room(id) {
             Err(RequestRefusal::NoWorkspace(id)) => return self.view_cleared(&id),
@@ -302,7 +302,7 @@ impl RunnerService {
         self.halts.stop(effect);
     }
 
-    /// Ends every sandbox.
+    /// Ends every sandbox, with the commands in it.
     pub fn shut_down(&self) {
         let rooms = std::mem::take(&mut *self.rooms());
         for room in rooms.values() {

@@ -23,13 +23,13 @@ pub enum RequestRefusal {
     /// The directory holds what no workspace may.
     #[error("{0} is or holds the home directory: open the project's own directory")]
     TooWide(String),
-    /// No such workspace.
+    /// No workspace of this id is open.
     #[error("there is no workspace {0}: open one first")]
     NoWorkspace(WorkspaceId),
     /// No such integration branch.
     #[error("there is no integration branch {0}: open one first")]
     NoBranch(String),
-    /// No such command.
+    /// No command was started under this name.
     #[error("there is no session {0}")]
     NoSession(String),
     /// The effect's id stands for another request.
@@ -38,7 +38,7 @@ pub enum RequestRefusal {
     /// A newer worker has the run.
     #[error("epoch {given} is over: epoch {newest} has this run")]
     Fenced {
-        /// The caller's.
+        /// The epoch of the caller.
         given: u64,
         /// The newest epoch of this run.
         newest: u64,
@@ -69,7 +69,7 @@ pub enum RequestRefusal {
     /// An approval or an answer to one.
     #[error(transparent)]
     Approval(ApprovalsError),
-    /// A tool broke.
+    /// A tool failed in a way that is no answer to its caller.
     #[error("{0}")]
     ToolBroke(String),
     /// Something in the runner itself.
@@ -84,7 +84,6 @@ impl From<rusqlite::Error> for RequestRefusal {
 }
 
 impl RequestRefusal {
-    /// Its stable code.
     pub fn code(&self) -> Code {
         match self {
             Self::BadRequest(_) => Code::BadRequest,
@@ -127,7 +126,6 @@ impl RequestRefusal {
         }
     }
 
-    /// The HTTP status.
     pub fn status(&self) -> u16 {
         match self {
             Self::BadRequest(_) | Self::TooWide(_) => 400,

@@ -46,7 +46,7 @@ impl CheckoutStandIn {
     }
 }
 
-/// One open workspace.
+/// A workspace that is open here, with its sandbox once there is one.
 #[derive(Debug)]
 pub(crate) struct RunnerWorkspace {
     pub(crate) id: WorkspaceId,

@@ -95,7 +95,7 @@ impl RunningCommand {
     }
 
     fn pump(&self) -> Result<(), RequestRefusal> {
-        let mut halves = [Halves::default(), Halves::default()];
+        let mut halves = [PartialCharacter::default(), PartialCharacter::default()];
         loop {
             let next = self
                 .process
@@ -129,9 +129,9 @@ impl RunningCommand {
 
 /// The first bytes of a character whose rest has not arrived.
 #[derive(Debug, Default)]
-struct Halves(Vec<u8>);
+struct PartialCharacter(Vec<u8>);
 
-impl Halves {
+impl PartialCharacter {
     fn text(&mut self, bytes: &[u8]) -> String {
         self.0.extend_from_slice(bytes);
         let whole = match std::str::from_utf8(&self.0) {
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_character_that_arrives_in_two_pieces_is_one() {
-        let mut halves = Halves::default();
+        let mut halves = PartialCharacter::default();
         let bytes = "aé€".as_bytes();
         let text: String = bytes.iter().map(|byte| halves.text(&[*byte])).collect();
         assert_eq!(text, "aé€");

@@ -28,7 +28,7 @@ const INPUT: usize = 1 << 20;
 /// What came of starting a command.
 #[derive(Debug)]
 pub enum StartedCommand {
-    /// It runs.
+    /// The command runs, and this hears its output.
     Running(CommandListener),
     /// It does not: it was done before, or it cannot be.
     Over(Box<ToolResult>),
@@ -245,7 +245,7 @@ impl RunnerService {
         }
     }
 
-    /// One of them.
+    /// One command that was started and not closed.
     pub fn session(&self, name: &str) -> Result<SessionView, RequestRefusal> {
         Ok(self.sessions.get(name)?.view())
     }

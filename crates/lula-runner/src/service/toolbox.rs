@@ -59,7 +59,7 @@ impl ToolboxLink {
                 return if reply.number == number && self.buffer.is_empty() {
                     Ok(reply.answer)
                 } else {
-                    Err(broke("an answer nobody asked for".to_owned()))
+                    Err(broke("an answer to no request".to_owned()))
                 };
             }
             let left = until.saturating_duration_since(Instant::now());

@@ -14,14 +14,14 @@ use super::limits;
 use super::read::is_binary;
 use super::root::{FileContent, ToolboxPath, WorkspaceRoot};
 
-/// What files become.
+/// What each file is to become by a change.
 #[derive(Debug, Default)]
 pub(super) struct ToolboxChange {
-    files: BTreeMap<ToolboxPath, Fate>,
+    files: BTreeMap<ToolboxPath, FileTransition>,
 }
 
 #[derive(Debug)]
-struct Fate {
+struct FileTransition {
     before: Option<FileContent>,
     after: Option<FileContent>,
 }
@@ -47,7 +47,7 @@ impl ToolboxChange {
             Err(ToolError::Missing { .. }) => None,
             Err(error) => return Err(error),
         };
-        self.files.insert(path, Fate { before, after });
+        self.files.insert(path, FileTransition { before, after });
         if self.files.len() > limits::PATCH_FILES {
             return Err(ToolError::TooMany {
                 what: "files in one change",
@@ -61,7 +61,7 @@ impl ToolboxChange {
     /// Does it. Where one file cannot be written, those written before it are put back; a crash in
     /// between is undone by the workspace's own snapshot.
     pub(super) fn write(self, root: &WorkspaceRoot) -> Result<Vec<WrittenFile>, ToolError> {
-        let mut done: Vec<(&ToolboxPath, &Fate)> = Vec::new();
+        let mut done: Vec<(&ToolboxPath, &FileTransition)> = Vec::new();
         for (path, fate) in &self.files {
             if fate.before == fate.after {
                 continue;

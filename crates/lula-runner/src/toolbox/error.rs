@@ -30,7 +30,7 @@ pub enum ToolError {
     OtherKind {
         /// The path that is of another kind.
         path: String,
-        /// What it is.
+        /// What is there instead, with its article.
         found: &'static str,
         /// What the tool works on.
         wanted: &'static str,
@@ -53,54 +53,42 @@ pub enum ToolError {
         /// The path that file tools do not write.
         path: String,
     },
-    /// Too large.
+    /// Something is longer than what is taken.
     #[error("{what} is too large: {size} bytes, at most {most} are taken")]
     TooLarge {
-        /// What.
         what: String,
-        /// How large.
+        /// Its size in bytes.
         size: u64,
-        /// The limit.
         most: u64,
     },
-    /// Too many.
+    /// There are more of something than are taken.
     #[error("too many {what}: {count}, at most {most} are taken")]
     TooMany {
-        /// What.
         what: &'static str,
-        /// How many.
         count: usize,
-        /// The limit.
         most: usize,
     },
-    /// No text.
+    /// The file is not UTF-8 text.
     #[error("{path} is not UTF-8 text, so it is not edited")]
-    NotText {
-        /// The path.
-        path: String,
-    },
+    NotText { path: String },
     /// A line range that is none.
     #[error("{path} has {lines} lines; there is no range from {from} to {to}")]
     NoSuchLines {
-        /// The path.
         path: String,
-        /// First asked for.
+        /// First line that was asked for.
         from: u32,
-        /// Last asked for.
+        /// Last line that was asked for.
         to: u32,
         /// How many there are.
         lines: u32,
     },
     /// A language without a parser here.
     #[error("{path} has no outline: its language is not known, or it is too large to parse")]
-    NoOutline {
-        /// The path.
-        path: String,
-    },
+    NoOutline { path: String },
     /// A pattern that does not parse.
     #[error("the {what} cannot be used: {why}")]
     Pattern {
-        /// `pattern` or `glob`.
+        /// The argument that holds it: `pattern` or `glob`.
         what: &'static str,
         /// What its compiler says.
         why: String,
@@ -110,7 +98,6 @@ pub enum ToolError {
     Diff {
         /// Line of the diff, from 1.
         line: usize,
-        /// What is wrong.
         why: String,
     },
     /// A patch that changes nothing.
@@ -130,7 +117,6 @@ pub enum ToolError {
     NotWritten {
         /// The path that could not be written.
         path: String,
-        /// Why.
         source: io::Error,
     },
     /// The operating system said no.
@@ -138,7 +124,6 @@ pub enum ToolError {
     Io {
         /// The path at which it failed.
         path: String,
-        /// Why.
         source: io::Error,
     },
     /// A tool that is not a file tool.
@@ -151,7 +136,6 @@ fn told(failures: &[String]) -> String {
 }
 
 impl ToolError {
-    /// Its stable code.
     pub const fn code(&self) -> Code {
         match self {
             Self::BadPath { .. }
@@ -192,7 +176,6 @@ impl ToolError {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolFailure {
-    /// Stable code.
     pub code: Code,
     /// What happened, to what, and what to do.
     pub message: String,

@@ -8,21 +8,20 @@ use serde::{Deserialize, Serialize};
 
 use super::ToolFailure;
 
-/// One question.
+/// A request to the toolbox in the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolboxRequest {
     /// Repeated in the reply.
     pub number: u64,
-    /// What is asked.
     pub ask: ToolboxQuestion,
 }
 
-/// What is asked.
+/// What the toolbox is asked to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolboxQuestion {
-    /// Do it.
+    /// Carry the action out.
     Do(ToolAction),
     /// Tell what doing it would change, and change nothing.
     Plan(ToolAction),
@@ -34,7 +33,7 @@ pub enum ToolboxQuestion {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolboxAnswer {
-    /// It was done.
+    /// The action was carried out.
     Output(ToolOutput),
     /// What would be changed.
     Plan(ToolboxPlan),
@@ -66,7 +65,7 @@ pub struct FileImage {
     pub missing: Vec<String>,
 }
 
-/// One answer.
+/// A reply of the toolbox in the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolboxReply {

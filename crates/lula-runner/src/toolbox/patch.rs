@@ -15,7 +15,7 @@ use super::root::{FileContent, ToolboxPath, WorkspaceRoot};
 use super::unified;
 
 /// What a change is, and what is to be said about it.
-struct Planned {
+struct PatchPlan {
     change: ToolboxChange,
     notes: Vec<String>,
 }
@@ -44,7 +44,7 @@ pub(super) fn plan(root: &WorkspaceRoot, action: &ToolAction) -> Result<ToolboxP
     })
 }
 
-fn done(root: &WorkspaceRoot, planned: Planned) -> Result<ToolOutput, ToolError> {
+fn done(root: &WorkspaceRoot, planned: PatchPlan) -> Result<ToolOutput, ToolError> {
     let files = planned.change.write(root)?;
     let mut text = if files.is_empty() {
         "nothing had to be changed\n".to_owned()
@@ -66,7 +66,7 @@ fn done(root: &WorkspaceRoot, planned: Planned) -> Result<ToolOutput, ToolError>
     Ok(ToolOutput::new(text, TextOrigin::Lula).with(ToolOutputDetails::Written { files }))
 }
 
-fn plan_write(root: &WorkspaceRoot, asked: &WriteFile) -> Result<Planned, ToolError> {
+fn plan_write(root: &WorkspaceRoot, asked: &WriteFile) -> Result<PatchPlan, ToolError> {
     let path = ToolboxPath::writable(&asked.path)?;
     let mut change = ToolboxChange::default();
     let bytes = asked.content.clone().into_bytes();
@@ -76,13 +76,13 @@ fn plan_write(root: &WorkspaceRoot, asked: &WriteFile) -> Result<Planned, ToolEr
         (false, Err(_)) => 0o644,
     };
     change.set(root, path, Some(FileContent { bytes, mode }))?;
-    Ok(Planned {
+    Ok(PatchPlan {
         change,
         notes: Vec::new(),
     })
 }
 
-fn plan_patch(root: &WorkspaceRoot, asked: &ApplyPatch) -> Result<Planned, ToolError> {
+fn plan_patch(root: &WorkspaceRoot, asked: &ApplyPatch) -> Result<PatchPlan, ToolError> {
     match asked {
         ApplyPatch::UnifiedDiff { diff } => plan_diff(root, diff),
         ApplyPatch::SearchReplace { edits } => plan_edits(root, edits),
@@ -101,12 +101,12 @@ fn check_size(size: usize) -> Result<(), ToolError> {
 }
 
 /// Text files as they are now, each read once.
-struct Texts<'a> {
+struct TextFileCache<'a> {
     root: &'a WorkspaceRoot,
     known: BTreeMap<ToolboxPath, Option<(String, u32)>>,
 }
 
-impl<'a> Texts<'a> {
+impl<'a> TextFileCache<'a> {
     fn new(root: &'a WorkspaceRoot) -> Self {
         Self {
             root,
@@ -127,14 +127,14 @@ impl<'a> Texts<'a> {
     }
 }
 
-fn plan_edits(root: &WorkspaceRoot, edits: &[PatchEdit]) -> Result<Planned, ToolError> {
+fn plan_edits(root: &WorkspaceRoot, edits: &[PatchEdit]) -> Result<PatchPlan, ToolError> {
     check_size(
         edits
             .iter()
             .map(|edit| edit.search.len() + edit.replace.len())
             .sum(),
     )?;
-    let mut texts = Texts::new(root);
+    let mut texts = TextFileCache::new(root);
     let mut replacements = Vec::new();
     for edit in edits {
         let path = ToolboxPath::writable(&edit.path)?;
@@ -171,7 +171,7 @@ fn plan_edits(root: &WorkspaceRoot, edits: &[PatchEdit]) -> Result<Planned, Tool
         let bytes = text.into_bytes();
         change.set(root, path, Some(FileContent { bytes, mode }))?;
     }
-    Ok(Planned { change, notes })
+    Ok(PatchPlan { change, notes })
 }
 
 fn told(path: &str, verdict: &SyntaxVerdict) -> String {
@@ -183,13 +183,13 @@ fn told(path: &str, verdict: &SyntaxVerdict) -> String {
     }
 }
 
-fn plan_diff(root: &WorkspaceRoot, diff: &str) -> Result<Planned, ToolError> {
+fn plan_diff(root: &WorkspaceRoot, diff: &str) -> Result<PatchPlan, ToolError> {
     check_size(diff.len())?;
     let patches = unified::parse(diff)?;
     if patches.is_empty() {
         return Err(ToolError::NoChange);
     }
-    let mut texts = Texts::new(root);
+    let mut texts = TextFileCache::new(root);
     let mut change = ToolboxChange::default();
     let mut failures = Vec::new();
     let mut notes = Vec::new();
@@ -255,7 +255,7 @@ fn plan_diff(root: &WorkspaceRoot, diff: &str) -> Result<Planned, ToolError> {
         }
     }
     if failures.is_empty() {
-        Ok(Planned { change, notes })
+        Ok(PatchPlan { change, notes })
     } else {
         Err(ToolError::NotPlaced(failures))
     }

@@ -22,7 +22,7 @@ const PROTECTED: [&str; 5] = [".git", ".hg", ".jj", ".svn", ".lula"];
 
 /// Reading follows links, as long as they stay inside.
 const INSIDE: LinkPolicy = LinkPolicy::Inside;
-/// Writing follows none.
+/// Writing follows no link, not even one that stays inside.
 const NO_LINKS: LinkPolicy = LinkPolicy::Refused;
 
 /// Not waiting for the other end of a pipe, nor becoming the terminal of this process.

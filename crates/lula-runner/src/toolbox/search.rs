@@ -18,7 +18,7 @@ use super::read::cut;
 use super::root::{ToolboxPath, WorkspaceRoot};
 use super::walk::{DirectoryWalk, WalkEnding, WalkGlob, open_regular};
 
-/// Largest compiled pattern.
+/// Largest size of a compiled pattern, in bytes.
 const COMPILED: usize = 4 << 20;
 
 pub(super) fn lines(root: &WorkspaceRoot, asked: &SearchFiles) -> Result<ToolOutput, ToolError> {
@@ -30,7 +30,7 @@ pub(super) fn lines(root: &WorkspaceRoot, asked: &SearchFiles) -> Result<ToolOut
         .heap_limit(Some(16 << 20))
         .build();
     let walk = DirectoryWalk::new(None);
-    let mut found = Found {
+    let mut found = MatchCollector {
         path: String::new(),
         matches: Vec::new(),
         text: String::new(),
@@ -88,7 +88,7 @@ fn matcher(pattern: &str, literal: bool) -> Result<RegexMatcher, ToolError> {
         .map_err(|error| bad(error.to_string()))
 }
 
-struct Found {
+struct MatchCollector {
     path: String,
     matches: Vec<SearchMatch>,
     text: String,
@@ -96,7 +96,7 @@ struct Found {
     deadline: Instant,
 }
 
-impl Sink for Found {
+impl Sink for MatchCollector {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {

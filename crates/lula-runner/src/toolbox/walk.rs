@@ -50,7 +50,7 @@ pub(super) struct WalkedName<'a> {
 /// Why a walk ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WalkEnding {
-    /// Everything was met.
+    /// Every name below the root was met.
     Whole,
     /// Time, depth or the number of names ran out, or the visitor had enough.
     Early,

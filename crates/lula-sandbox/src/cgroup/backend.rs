@@ -39,9 +39,7 @@ pub struct CgroupBackend {
 /// Why a way does not work here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CgroupRefusal {
-    /// The way.
     pub kind: CgroupKind,
-    /// The reason.
     pub reason: String,
 }
 

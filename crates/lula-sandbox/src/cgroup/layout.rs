@@ -8,13 +8,12 @@ use crate::page;
 /// A part of the kernel that limits or counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CgroupController {
-    /// Memory.
     Memory,
-    /// CPU time granted.
+    /// CPU time, as far as it is granted.
     Cpu,
     /// CPU time counted (v1 only; part of every v2 group).
     CpuAccounting,
-    /// Processes and threads.
+    /// The number of processes and threads.
     Pids,
     /// Stopping (v1 only; part of every v2 group).
     Freezer,
@@ -46,7 +45,6 @@ pub enum CgroupVersion {
 /// A mounted hierarchy and the place of this process in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CgroupHierarchy {
-    /// Its generation.
     pub version: CgroupVersion,
     /// The v1 controllers bound to it that matter here. Empty for v2, where the files say.
     pub controllers: BTreeSet<CgroupController>,

@@ -19,11 +19,11 @@ pub use machine::machine;
 /// Limits on a process tree. `None` means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CgroupLimits {
-    /// Memory, in bytes.
+    /// Memory of the whole tree, in bytes.
     pub memory_bytes: Option<u64>,
     /// CPU, in thousandths of one core.
     pub cpu_millicores: Option<u64>,
-    /// Processes and threads.
+    /// Processes and threads of the whole tree.
     pub pids: Option<u64>,
 }
 
@@ -46,7 +46,7 @@ pub enum CgroupKind {
     V2Delegated,
     /// Limits in v1 hierarchies, kill and freeze in a v2 one beside them.
     Hybrid,
-    /// v1 hierarchies alone.
+    /// v1 hierarchies without a v2 one beside them.
     V1,
     /// No control group can be made.
     None,
@@ -88,12 +88,11 @@ pub enum CgroupError {
     /// A name that could mean another place.
     #[error("{0:?} is not a control group name: use 1 to 64 of a-z, 0-9, - and _")]
     Name(String),
-    /// The kernel refused.
+    /// The kernel refused an operation on a group.
     #[error("control group {group}: cannot {act}: {source}")]
     Refused {
-        /// What was tried.
         act: String,
-        /// On which group.
+        /// Path of the group.
         group: String,
         /// What the kernel said.
         source: std::io::Error,
@@ -101,15 +100,13 @@ pub enum CgroupError {
     /// Processes outlived the kill, or did not stand still.
     #[error("control group {group}: cannot {act}: its processes did not follow in time")]
     Slow {
-        /// What was tried.
         act: &'static str,
-        /// On which group.
+        /// Path of the group.
         group: String,
     },
     /// There is no control group to do it with.
     #[error("no control group can {act} on this machine: {reason}")]
     Absent {
-        /// What was asked.
         act: &'static str,
         /// Why there is none.
         reason: String,

@@ -15,7 +15,6 @@ pub struct ExecFrame {
     pub kind: u8,
     /// The command it is about; 0 is the sandbox itself.
     pub command: u32,
-    /// The rest.
     pub payload: Vec<u8>,
 }
 

@@ -9,7 +9,7 @@ pub enum StreamCreditError {
     /// More was sent than had been granted.
     #[error("{sent} bytes were sent against a credit of {left}")]
     Overdrawn {
-        /// Bytes sent.
+        /// How many bytes were sent at once.
         sent: u64,
         /// Bytes that were left.
         left: u64,
@@ -17,7 +17,7 @@ pub enum StreamCreditError {
     /// More was granted than a stream may ever have outstanding.
     #[error("a credit of {granted} on top of {left} is more than a window of {WINDOW}")]
     Inflated {
-        /// Bytes granted.
+        /// How many bytes were granted at once.
         granted: u64,
         /// Bytes that were left.
         left: u64,

@@ -10,14 +10,14 @@ use super::wire::{ExecFrameError, FrameReader, FrameWriter};
 pub enum OutputStream {
     /// Standard output, or everything a terminal shows.
     Stdout,
-    /// Standard error.
+    /// Standard error, where there is no terminal.
     Stderr,
 }
 
 /// The size of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PtySize {
-    /// Lines.
+    /// Lines of text on the screen.
     pub rows: u16,
     /// Characters in a line.
     pub columns: u16,
@@ -42,7 +42,6 @@ pub struct ExecRequest {
 /// What the runner asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExecServerRequest {
-    /// Start a command.
     Exec(ExecRequest),
     /// Bytes for its standard input.
     Stdin(Vec<u8>),
@@ -63,7 +62,7 @@ pub enum ExecServerRequest {
 /// What the kernel says about a process in the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KernelPosture {
-    /// `NoNewPrivs` of `/proc/<pid>/status`.
+    /// `NoNewPrivs` in the process's `/proc/<pid>/status`.
     pub no_new_privileges: bool,
     /// `Seccomp`: 0 off, 1 strict, 2 filter.
     pub seccomp_mode: u32,
@@ -71,7 +70,7 @@ pub struct KernelPosture {
     pub seccomp_filters: u32,
     /// Capabilities held: inheritable, permitted, effective and ambient, or-ed.
     pub capabilities: u64,
-    /// The bounding set.
+    /// Capabilities of the bounding set: those that could still be gained.
     pub bounding: u64,
     /// Inodes of its namespaces by name, where they were read.
     pub namespaces: Vec<(String, u64)>,
@@ -94,7 +93,7 @@ pub struct KernelPosture {
 /// Something asked for that the sandbox could do without, and why it is missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnavailableProtection {
-    /// What was asked.
+    /// The protection that was asked for.
     pub asked: String,
     /// Why it is not there.
     pub reason: String,
@@ -105,7 +104,7 @@ pub struct UnavailableProtection {
 pub enum ExitCause {
     /// By itself, with a status.
     Status(u8),
-    /// By a signal.
+    /// By a signal that ended it.
     Signal(u8),
 }
 
@@ -119,19 +118,18 @@ pub enum ExecServerEvent {
     Ready {
         /// Read back from the exec server itself, after its last step.
         posture: KernelPosture,
-        /// What is missing.
+        /// Protections that were asked for and are not in force.
         held_back: Vec<UnavailableProtection>,
     },
     /// The sandbox could not be built; nothing ran.
     SetupFailed {
-        /// Which step.
         stage: SetupStage,
         /// What it was doing, to what.
         detail: String,
         /// The kernel's error number.
         errno: u32,
     },
-    /// A command runs.
+    /// A command was started.
     Started {
         /// Its pid inside the sandbox.
         pid: u32,
@@ -149,9 +147,7 @@ pub enum ExecServerEvent {
     Output(OutputStream, Vec<u8>),
     /// It may be sent so many more bytes of standard input.
     StdinCredit(u64),
-    /// A command ended.
     Exited {
-        /// How.
         how: ExitCause,
         /// CPU time of it and the children it waited for, in microseconds.
         cpu_us: u64,

@@ -12,7 +12,7 @@ pub enum ExecFrameError {
     /// Bytes are left over after the message.
     #[error("{count} bytes are left over after the message")]
     Trailing {
-        /// How many.
+        /// How many bytes are left over.
         count: usize,
     },
     /// A length or number outside what is allowed.
@@ -20,7 +20,6 @@ pub enum ExecFrameError {
     TooLarge {
         /// What was being read.
         what: &'static str,
-        /// What it said.
         value: u64,
         /// The most that is accepted.
         limit: u64,
@@ -30,7 +29,6 @@ pub enum ExecFrameError {
     Unknown {
         /// What was being read.
         what: &'static str,
-        /// What it said.
         value: u32,
     },
     /// Text that is not UTF-8, or holds a NUL where none may be.

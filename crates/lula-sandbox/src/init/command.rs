@@ -46,7 +46,6 @@ pub(super) enum OutputReadResult {
 }
 
 impl InitCommand {
-    /// Starts the command.
     pub(super) fn start(
         request: &ExecRequest,
         die_with_parent: bool,
@@ -174,9 +173,9 @@ impl CommandOutputSource {
     }
 }
 
-type Ours = (OwnedFd, Vec<(OutputStream, OwnedFd)>);
+type OwnPipeEnds = (OwnedFd, Vec<(OutputStream, OwnedFd)>);
 
-fn pipes() -> Result<([OwnedFd; 3], Ours), Errno> {
+fn pipes() -> Result<([OwnedFd; 3], OwnPipeEnds), Errno> {
     let make = || rustix::pipe::pipe_with(PipeFlags::CLOEXEC);
     let (stdin_theirs, stdin) = make()?;
     let (stdout, stdout_theirs) = make()?;
@@ -196,7 +195,7 @@ fn pipes() -> Result<([OwnedFd; 3], Ours), Errno> {
     ))
 }
 
-fn terminal(size: PtySize) -> Result<([OwnedFd; 3], Ours), Errno> {
+fn terminal(size: PtySize) -> Result<([OwnedFd; 3], OwnPipeEnds), Errno> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let master = rustix::pty::openpt(flags)?;
     rustix::pty::unlockpt(&master)?;

@@ -33,9 +33,9 @@ pub(crate) enum OuterIdentity {
 
 /// What the zygote hands to the process it clones.
 pub(crate) struct InitSite {
-    /// To the runner.
+    /// The socket to the runner.
     pub(crate) connection: OwnedFd,
-    /// The zygote's pidfd.
+    /// The pidfd of the zygote, readable once it has died.
     pub(crate) zygote: OwnedFd,
     /// `tasks` files of v1 control groups to join.
     pub(crate) join_groups: Vec<OwnedFd>,

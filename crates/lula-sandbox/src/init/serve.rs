@@ -458,7 +458,7 @@ impl ExecServer {
     fn drop_leftovers(&mut self) {
         let buffer = &mut self.buffer;
         self.leftovers.retain(|leftover| {
-            // Bounded: a flood must not keep the server from everybody else.
+            // Bounded: a flood must not keep the server from the other commands.
             for _ in 0..16 {
                 match rustix::io::read(leftover, buffer.space()) {
                     Ok(0) => return false,

@@ -9,9 +9,9 @@ use crate::sys::landlock as kernel;
 /// What is granted beneath a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum PathAccess {
-    /// Look and run.
+    /// Read files, list directories and run programs.
     Read,
-    /// Everything but devices.
+    /// Everything but making devices.
     Write,
     /// Read and write what is there, make nothing.
     Use,

@@ -159,7 +159,7 @@ impl SystemDirectories {
 pub(crate) struct PolicySurroundings {
     plan: MountPlan,
     toolchains: Vec<HostDirectory>,
-    /// Credentials in them.
+    /// Paths of credentials in the toolchains, which are masked.
     hidden: Vec<String>,
     caches: Vec<CacheMount>,
 }

@@ -153,9 +153,8 @@ impl fmt::Display for Percent {
 /// Memory for the whole tree of a command: a fixed size or a share of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MemoryLimit {
-    /// That many bytes.
     Fixed(ByteSize),
-    /// That share of the machine's memory.
+    /// A share of the machine's memory.
     Share(Percent),
 }
 

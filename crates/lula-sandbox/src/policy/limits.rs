@@ -41,9 +41,9 @@ pub struct ResolvedLimits {
     pub memory_bytes: u64,
     /// CPU of the whole tree, in thousandths of one core.
     pub cpu_millicores: u64,
-    /// Processes and threads.
+    /// Processes and threads at one time.
     pub pids: u64,
-    /// Bytes written.
+    /// Bytes that a command may write.
     pub disk_bytes: u64,
     /// Open files of each process.
     pub open_files: u64,

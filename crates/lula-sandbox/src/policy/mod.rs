@@ -62,9 +62,7 @@ impl SandboxPolicy {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyPaths {
-    /// Visible read-only.
     pub read: BTreeSet<AbsolutePath>,
-    /// Visible and writable.
     pub write: BTreeSet<AbsolutePath>,
     /// Hidden even where a grant would show them. A mask beats every grant.
     pub mask: BTreeSet<AbsolutePath>,
@@ -109,17 +107,17 @@ names! {
         Namespaces = "namespaces",
         /// A root directory of its own.
         PrivateRoot = "private_root",
-        /// Landlock rules.
+        /// Rules of Landlock for the paths.
         Landlock = "landlock",
-        /// A seccomp filter.
+        /// A seccomp filter for the system calls.
         Seccomp = "seccomp",
-        /// `no_new_privs`.
+        /// `no_new_privs` on every process.
         NoNewPrivileges = "no_new_privileges",
         /// No capability held or gained.
         NoCapabilities = "no_capabilities",
-        /// Control group limits.
+        /// Limits of a control group.
         Cgroup = "cgroup",
-        /// Per-process resource limits.
+        /// Resource limits of each process.
         Rlimits = "rlimits",
         /// No network but its own loopback.
         NoNetwork = "no_network",
@@ -134,19 +132,19 @@ names! {
     PackageCache: "package cache" {
         /// `registry` and `git` of `~/.cargo`.
         Cargo = "cargo",
-        /// `~/.cache/pip`.
+        /// What pip downloaded: `~/.cache/pip`.
         Pip = "pip",
-        /// `~/.npm`.
+        /// What npm downloaded: `~/.npm`.
         Npm = "npm",
-        /// `~/go/pkg/mod` and `~/.cache/go-build`.
+        /// What Go downloaded and built: `~/go/pkg/mod` and `~/.cache/go-build`.
         Go = "go",
-        /// `~/.cache/uv`.
+        /// What uv downloaded: `~/.cache/uv`.
         Uv = "uv",
-        /// `~/.cache/yarn` and `~/.yarn/berry`.
+        /// What Yarn downloaded: `~/.cache/yarn` and `~/.yarn/berry`.
         Yarn = "yarn",
-        /// `~/.local/share/pnpm/store`.
+        /// What pnpm downloaded: `~/.local/share/pnpm/store`.
         Pnpm = "pnpm",
-        /// `~/.m2/repository`.
+        /// What Maven downloaded: `~/.m2/repository`.
         Maven = "maven",
         /// `caches`, `wrapper` and `jdks` of `~/.gradle`.
         Gradle = "gradle",

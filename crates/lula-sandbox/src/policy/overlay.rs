@@ -14,12 +14,8 @@ use super::{
     SandboxLimits, SandboxPolicy, VariableName,
 };
 
-/// Changes to a policy, each optional.
+/// Changes to a policy, each optional, to the field of the same name in [`SandboxPolicy`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[expect(
-    missing_docs,
-    reason = "each field changes the field of that name in `Policy`"
-)]
 pub struct PolicyOverlay {
     pub profile: Option<Profile>,
     pub min_tier: Option<IsolationTier>,
@@ -32,24 +28,16 @@ pub struct PolicyOverlay {
     pub limits: PolicyOverlayLimits,
 }
 
-/// Changes to [`PolicyPaths`].
+/// Changes to the field of the same name in [`PolicyPaths`], each optional.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[expect(
-    missing_docs,
-    reason = "each field changes the field of that name in `Paths`"
-)]
 pub struct PolicyOverlayPaths {
     pub read: Option<BTreeSet<AbsolutePath>>,
     pub write: Option<BTreeSet<AbsolutePath>>,
     pub mask: Option<BTreeSet<AbsolutePath>>,
 }
 
-/// Changes to [`SandboxLimits`].
+/// Changes to the field of the same name in [`SandboxLimits`], each optional.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[expect(
-    missing_docs,
-    reason = "each field changes the field of that name in `Limits`"
-)]
 pub struct PolicyOverlayLimits {
     pub memory: Option<MemoryLimit>,
     pub cpu: Option<CpuLimit>,

@@ -45,7 +45,6 @@ pub(super) fn read(path: impl AsRef<Path>) -> AttackBodyResult {
     Ok(format!("{} bytes", count.min(1)))
 }
 
-/// Lists a directory.
 pub(super) fn list(path: impl AsRef<Path>) -> AttackBodyResult {
     std::fs::read_dir(path)?;
     Ok(String::new())

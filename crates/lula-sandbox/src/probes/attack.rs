@@ -205,7 +205,7 @@ impl<'a> TierAttack<'a> {
         })
     }
 
-    /// The attempt.
+    /// The attempt, made inside the sandbox.
     fn inside(
         &self,
         probe: &AttackProbe,
@@ -237,7 +237,7 @@ impl<'a> TierAttack<'a> {
         SandboxCommand::new(&self.program).arguments([ARGUMENT, side, name])
     }
 
-    /// The positive control.
+    /// The positive control: the same act outside, which must work there.
     fn outside(&self, probe: &AttackProbe, stage: &AttackStage) -> AttackObservation {
         let mut command = std::process::Command::new(&self.program);
         command

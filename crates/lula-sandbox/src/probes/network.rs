@@ -237,7 +237,7 @@ pub(super) const PROBES: &[AttackProbe] = &[
     .controlled_by(|_| socket(16, 3, 0)),
 ];
 
-/// `SIOCSIFFLAGS`.
+/// The number of `SIOCSIFFLAGS` among the requests of `ioctl`.
 const SET_FLAGS: u64 = 0x8914;
 
 fn socket(family: u64, kind: u64, protocol: u64) -> AttackBodyResult {

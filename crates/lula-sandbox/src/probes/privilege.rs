@@ -17,7 +17,7 @@ const fn probe(
 }
 
 const PTRACE_SEIZE: u64 = 0x4206;
-/// `IPC_STAT`.
+/// The number of `IPC_STAT` among the commands of `shmctl`.
 const STAT: u64 = 2;
 const THREAD_KEYRING: u64 = (-1_i64).cast_unsigned();
 

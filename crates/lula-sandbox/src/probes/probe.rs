@@ -34,7 +34,7 @@ pub enum AttackFamily {
 pub(super) enum AttackObservation {
     /// It worked, and this came of it.
     Done(String),
-    /// The kernel refused.
+    /// The kernel refused with this error number.
     Errno(i32),
     /// The attempt itself was ended from outside.
     Ended(String),
@@ -61,11 +61,10 @@ pub(super) type AttackBodyResult = Result<String, AttackObservation>;
 /// What must be seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AttackExpectation {
-    /// The attempt succeeds.
     Works,
-    /// It works, in a place that only the sandbox sees.
+    /// The attempt works, in a place that only the sandbox sees.
     WorksInPrivate,
-    /// It works and yields exactly this.
+    /// The attempt works and yields exactly this.
     Yields(&'static str),
     /// The kernel refuses with one of these errors.
     Fails(&'static [i32]),
@@ -143,7 +142,7 @@ fn errno_name(errno: i32) -> String {
     name.to_owned()
 }
 
-/// One attack.
+/// An attack on the sandbox, with what must come of it.
 #[derive(Clone, Copy)]
 pub(super) struct AttackProbe {
     pub(super) name: &'static str,
@@ -160,7 +159,7 @@ pub(super) struct AttackProbe {
     pub(super) namespace: Option<AttackExpectation>,
     /// What must be seen in the `landlock` tier.
     pub(super) landlock: Option<AttackExpectation>,
-    /// Not everybody may do this outside either; then the refusal there is the control.
+    /// Not every user may do this outside either; then the refusal there is the control.
     pub(super) privileged: bool,
     /// Runs in a sandbox of its own, because it does not survive.
     pub(super) destructive: bool,
@@ -252,19 +251,16 @@ pub enum AttackOutcome {
     Error,
 }
 
-/// One probe's result.
+/// What one attack came to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AttackResult {
     /// Name of the probe.
     pub name: String,
-    /// Its kind.
     pub family: AttackFamily,
-    /// How it ended.
     pub outcome: AttackOutcome,
     /// What must be seen.
     pub expected: String,
-    /// What was seen.
     pub observed: String,
 }
 
@@ -272,7 +268,6 @@ pub struct AttackResult {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AttackReport {
-    /// The tier attacked.
     pub tier: IsolationTier,
     /// Every probe that applies to it.
     pub probes: Vec<AttackResult>,

@@ -98,7 +98,7 @@ impl AttackScene {
         self.text("abstract")
     }
 
-    /// A terminal outside.
+    /// The path of a terminal outside of the sandbox.
     pub(super) fn terminal(&self) -> PathBuf {
         self.text("terminal").into()
     }

@@ -6,13 +6,13 @@ use super::{SeccompCall, SeccompVerdict};
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BpfInstruction {
-    /// Operation.
+    /// The operation, as `BPF_*` of the kernel encodes it.
     pub code: u16,
     /// Instructions to skip when a condition holds.
     pub jt: u8,
     /// Instructions to skip when it does not.
     pub jf: u8,
-    /// Operand.
+    /// The operand of the operation.
     pub k: u32,
 }
 
@@ -65,23 +65,21 @@ pub enum BpfProgramError {
     /// An operation seccomp does not know.
     #[error("instruction {at}: operation {code:#x} is not allowed in a seccomp program")]
     Operation {
-        /// Where.
+        /// Index of the instruction.
         at: usize,
-        /// The operation.
         code: u16,
     },
     /// A load outside the call's data, or not at a word.
     #[error("instruction {at}: no word of the call lies at offset {offset}")]
     Load {
-        /// Where.
+        /// Index of the instruction.
         at: usize,
-        /// The offset.
         offset: u32,
     },
     /// A jump or the last instruction leaves the program.
     #[error("instruction {at}: control leaves the program")]
     Escape {
-        /// Where.
+        /// Index of the instruction.
         at: usize,
     },
 }

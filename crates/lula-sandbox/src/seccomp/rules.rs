@@ -7,12 +7,11 @@ use super::families::{KERNEL_IPC, MISSING, NAMESPACES, PATHS, REFUSED};
 pub enum SyscallAbi {
     /// 64-bit x86. Its second numbering (x32) is refused.
     X86_64,
-    /// 64-bit ARM.
+    /// The instruction set of 64-bit ARM.
     Aarch64,
 }
 
 impl SyscallAbi {
-    /// Both of them.
     pub const ALL: [Self; 2] = [Self::X86_64, Self::Aarch64];
 
     /// The ABI this program was built for, where it is one of the known.
@@ -102,10 +101,10 @@ pub enum RefusedCallReply {
 /// either way: this is for knowing, not for deciding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WatchedCalls {
-    /// None.
+    /// No call is shown.
     #[default]
     Nothing,
-    /// Those that connect.
+    /// Calls that open a connection.
     Connections,
     /// Those that connect and those that name a path.
     ConnectionsAndPaths,
@@ -124,11 +123,10 @@ impl WatchedCalls {
 /// One system call as seccomp sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SeccompCall {
-    /// The `AUDIT_ARCH` value.
+    /// The instruction set, as an `AUDIT_ARCH` value.
     pub arch: u32,
-    /// The number.
+    /// Number of the call in that instruction set.
     pub number: u32,
-    /// The six arguments.
     pub args: [u64; 6],
 }
 
@@ -144,7 +142,7 @@ pub enum SeccompVerdict {
 }
 
 impl SeccompVerdict {
-    /// Not permitted.
+    /// The caller is not permitted.
     pub const EPERM: Self = Self::Errno(1);
     /// There is no such call here.
     pub const ENOSYS: Self = Self::Errno(38);
@@ -174,7 +172,7 @@ pub enum FilterCondition {
     Is {
         /// Index of the argument.
         arg: u8,
-        /// Bits that count.
+        /// Bits of the argument that are compared.
         mask: u32,
         /// What they must be.
         value: u32,
@@ -183,7 +181,6 @@ pub enum FilterCondition {
     Has {
         /// Index of the argument.
         arg: u8,
-        /// The bits.
         bits: u32,
     },
 }

@@ -129,7 +129,7 @@ impl SessionCommandEntry {
 }
 
 pub(super) enum OverdueLimit {
-    Nobody,
+    NoCommand,
     Kill(Vec<u32>),
     EndAll,
 }
@@ -294,7 +294,7 @@ impl SessionState {
             kill.push(*id);
         }
         if kill.is_empty() {
-            OverdueLimit::Nobody
+            OverdueLimit::NoCommand
         } else {
             OverdueLimit::Kill(kill)
         }

@@ -49,7 +49,6 @@ impl CapturedStream {
         self.total - (self.head.len() + self.tail.len()) as u64
     }
 
-    /// The beginning.
     pub fn head(&self) -> &[u8] {
         &self.head
     }

@@ -54,7 +54,6 @@ impl SandboxCommand {
         }
     }
 
-    /// Adds arguments.
     #[must_use]
     pub fn arguments<A: Into<OsString>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
         self.arguments.extend(arguments.into_iter().map(Into::into));

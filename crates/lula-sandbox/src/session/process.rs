@@ -17,7 +17,6 @@ pub struct SandboxProcessId(pub(crate) u32);
 pub struct OutputChunk {
     /// Where it was written.
     pub stream: OutputStream,
-    /// What was written.
     pub bytes: Vec<u8>,
 }
 

@@ -127,7 +127,7 @@ impl Sandbox {
         self
     }
 
-    /// These toolchains instead.
+    /// Uses these toolchains instead of those found on the machine.
     #[must_use]
     pub fn toolchains(mut self, toolchains: HostToolchains) -> Self {
         self.toolchains = OnceLock::from(toolchains);

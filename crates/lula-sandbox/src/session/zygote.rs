@@ -11,7 +11,6 @@ use crate::helper::{EarlyHelper, HelperChild, HelperProgram};
 use crate::sys::socket;
 use crate::zygote::{ZygoteReply, remains};
 
-/// A running helper.
 #[derive(Debug)]
 pub(super) struct ZygoteProcess {
     line: Mutex<Line>,

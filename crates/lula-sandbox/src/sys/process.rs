@@ -195,7 +195,7 @@ pub(crate) fn fork() -> io::Result<Option<rustix::process::Pid>> {
 
 /// Holds the mount namespace of a process. Kernels before 6.11 cannot.
 pub(crate) fn mount_namespace(process: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    /// `PIDFD_GET_MNT_NAMESPACE`
+    /// The number of `PIDFD_GET_MNT_NAMESPACE` among the requests of `ioctl`.
     const GET: libc::Ioctl = 0xff03;
     // SAFETY: takes a live descriptor and no argument.
     let held = check(libc::c_long::from(unsafe {

@@ -80,7 +80,7 @@ pub(crate) fn refuse(listener: impl AsFd, id: u64, errno: u16) -> io::Result<()>
 /// Lets a call go ahead as if it had not been looked at: only for one that the rules allow whatever its
 /// pointers lead to.
 pub(crate) fn let_go(listener: impl AsFd, id: u64) -> io::Result<()> {
-    /// `SECCOMP_USER_NOTIF_FLAG_CONTINUE`
+    /// The value of `SECCOMP_USER_NOTIF_FLAG_CONTINUE`.
     const CONTINUE: u32 = 1;
     answer(listener, id, 0, CONTINUE)
 }

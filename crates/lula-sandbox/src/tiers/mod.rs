@@ -26,7 +26,6 @@ const CHOSEN: [IsolationTier; 2] = [IsolationTier::Namespace, IsolationTier::Lan
 pub struct TierRefusal {
     /// The tier that is not used.
     pub tier: IsolationTier,
-    /// What failed.
     pub reason: String,
     /// What a person can do about it, where we know.
     pub remedy: Option<String>,

@@ -13,7 +13,7 @@ const LONGEST: usize = 4096;
 
 /// Where a sandbox has its network from.
 pub(crate) enum NetworkSupply {
-    /// It was ready.
+    /// It was ready before the sandbox was asked for.
     Here(PrivateNetwork),
     /// It comes on this line.
     Comes(OwnedFd),

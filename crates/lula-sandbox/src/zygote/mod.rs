@@ -55,7 +55,7 @@ struct Zygote {
     /// What sandboxes had that are no more, until it is put back.
     ended: Vec<LentResources>,
     remains: RemovalQueue,
-    /// Sandboxes so far.
+    /// How many sandboxes were built so far.
     built: u64,
     built_ins: &'static [BuiltInProgram],
 }

@@ -46,7 +46,7 @@ impl<T> BuildStepContext<T> for io::Result<T> {
 pub(crate) enum ZygoteReply {
     /// The first process of the sandbox runs; a descriptor for it comes along.
     Cloned { pid: u32 },
-    /// It does not.
+    /// A step of building failed, and nothing runs.
     Failed(BuildStepFailure),
 }
 

@@ -23,12 +23,12 @@ pub(crate) struct RootTemplates {
     /// The host's tree: the original namespace where privileged, a private copy elsewhere.
     host: OwnedFd,
     /// Made while there was nothing else to do.
-    blank: Option<Blank>,
+    blank: Option<BlankRoot>,
     /// Whether this process is in a copy of the host's tree that is not needed.
     in_spare_copy: bool,
     /// The process that lets go of the host's tree behind the last blank root, unless its end was seen.
     leaving: Option<EndingProcess>,
-    /// The oldest first.
+    /// In order, the oldest first.
     announced: VecDeque<Template>,
 }
 
@@ -119,7 +119,7 @@ impl RootTemplates {
         }
     }
 
-    fn make_blank(&mut self, own: BorrowedFd<'_>) -> Result<Blank, BuildStepFailure> {
+    fn make_blank(&mut self, own: BorrowedFd<'_>) -> Result<BlankRoot, BuildStepFailure> {
         let stage = SetupStage::MountNamespace;
         if !std::mem::take(&mut self.in_spare_copy) {
             enter(self.host.as_fd(), NamespaceFlags::MOUNT)
@@ -130,7 +130,7 @@ impl RootTemplates {
         let (scaffold, leaving) = blank_root()?;
         self.leaving = Some(leaving);
         let namespace = hold_namespace(own, "mnt").during(stage, || "a template".to_owned())?;
-        Ok(Blank {
+        Ok(BlankRoot {
             namespace,
             scaffold,
         })
@@ -198,7 +198,7 @@ impl RootTemplates {
 
 /// A mount namespace whose root holds nothing but what every root does, and from which the host's tree
 /// is out of reach already.
-struct Blank {
+struct BlankRoot {
     namespace: OwnedFd,
     scaffold: Scaffold,
 }

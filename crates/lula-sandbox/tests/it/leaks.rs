@@ -85,7 +85,7 @@ fn groups() -> usize {
 
 /// What this process and its helper hold of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Held {
+struct MachineResources {
     descriptors: usize,
     mounts: usize,
     groups: usize,
@@ -93,7 +93,7 @@ struct Held {
     descriptors_of_helper: usize,
 }
 
-impl Held {
+impl MachineResources {
     fn now() -> Self {
         let processes = descendants();
         Self {
@@ -180,11 +180,11 @@ fn two_hundred() {
     let rest = || {
         round(10);
         std::thread::sleep(Duration::from_millis(20));
-        Held::now()
+        MachineResources::now()
     };
-    let before: Vec<Held> = (0..5).map(|_| rest()).collect();
+    let before: Vec<MachineResources> = (0..5).map(|_| rest()).collect();
     round(200);
-    let after: Vec<Held> = (0..10).map(|_| rest()).collect();
+    let after: Vec<MachineResources> = (0..10).map(|_| rest()).collect();
     let same = after.iter().find(|held| before.contains(held));
     let same = same.unwrap_or_else(|| panic!("at rest before {before:#?}, after {after:#?}"));
     assert_eq!(same.processes, 1, "the helper is the only process");

@@ -2,12 +2,7 @@
 //! [`conformance_tests!`](crate::conformance_tests) with a function that opens one more handle on
 //! one and the same store; each check becomes a test of its own.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::missing_panics_doc,
-    missing_docs
-)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc)]
 
 mod beside;
 mod blobs;

@@ -138,7 +138,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Hands
     }
 }
 
-/// An encrypted connection.
+/// An encrypted connection, as `tokio_postgres` takes it.
 pub(super) struct TlsConnection<S>(tokio_rustls::client::TlsStream<S>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for TlsConnection<S> {

@@ -24,7 +24,7 @@ pub(super) fn client(url: &str, transport: &ServerTransport) -> StoreResult<Clie
         ConnectionAddr::Unix(_) => true,
         ConnectionAddr::TcpTls { insecure: true, .. } => {
             return Err(StoreError::Insecure(
-                "#insecure encrypts to whoever answers: leave it out, and name the server's \
+                "#insecure encrypts to any server that answers: leave it out, and name the server's \
                  authority in store.ca"
                     .to_owned(),
             ));

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// The first step. Most processes write little.
 const FIRST: u64 = 64 << 10;
-/// The largest step.
+/// Room is made in steps of at most so many bytes.
 const LARGEST: u64 = 1 << 20;
 const ZEROS: [u8; 4096] = [0; 4096];
 

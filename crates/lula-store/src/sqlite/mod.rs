@@ -151,7 +151,6 @@ impl SqliteStore {
         })
     }
 
-    /// The file.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -137,7 +137,7 @@ pub(super) const HEAD_COLUMNS: &str = concat!(
         (SELECT max(intent_seq) FROM effects WHERE run = runs.id) END"
 );
 
-/// What [`HEAD_COLUMNS`] hold.
+/// The values of [`HEAD_COLUMNS`] in one row.
 pub(super) struct HeadColumns {
     rested: (i64, Vec<u8>),
     running: Option<(i64, Vec<u8>)>,

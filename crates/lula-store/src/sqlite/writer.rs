@@ -81,7 +81,7 @@ pub(super) struct SqliteThreads {
     reads: Sender<Box<dyn Job>>,
 }
 
-/// What writing takes.
+/// The one connection that writes, and the room before it.
 pub(super) struct SqliteWriter {
     pub(super) connection: Connection,
     /// Where commits are flushed one by one.
@@ -159,7 +159,7 @@ impl SqliteThreads {
         T: Send + 'static,
         F: FnMut(&Connection) -> StoreResult<T> + Send + 'static,
     {
-        let pending = Pending::add(&self.writer.pending);
+        let pending = PendingWrite::add(&self.writer.pending);
         if pending.alone
             && let Some(mut pen) = try_lock(&self.writer.pen)
         {
@@ -184,7 +184,7 @@ impl SqliteThreads {
             .map_err(|error| StoreError::backend("sqlite", error))?
     }
 
-    /// Runs a query.
+    /// Runs a query on a connection that only reads.
     pub(super) async fn read<T, F>(&self, mut work: F) -> StoreResult<T>
     where
         T: Send + 'static,
@@ -198,19 +198,19 @@ impl SqliteThreads {
 }
 
 /// One write among those not yet answered; given up when dropped, also by cancellation.
-struct Pending<'a> {
+struct PendingWrite<'a> {
     count: &'a AtomicUsize,
     alone: bool,
 }
 
-impl<'a> Pending<'a> {
+impl<'a> PendingWrite<'a> {
     fn add(count: &'a AtomicUsize) -> Self {
         let alone = count.fetch_add(1, Ordering::Relaxed) == 0;
         Self { count, alone }
     }
 }
 
-impl Drop for Pending<'_> {
+impl Drop for PendingWrite<'_> {
     fn drop(&mut self) {
         self.count.fetch_sub(1, Ordering::Relaxed);
     }

@@ -44,7 +44,7 @@ const PRIVATE: &str = "git";
 /// Why a checkout did not do what it was asked to. The user's repository is as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckoutError {
-    /// git said no.
+    /// git failed or was not found.
     #[error(transparent)]
     Git(#[from] GitError),
     /// The workspace on it did.
@@ -53,9 +53,8 @@ pub enum CheckoutError {
     /// The operating system did.
     #[error("cannot use {path}: {source}")]
     Io {
-        /// What.
+        /// The path that could not be used.
         path: String,
-        /// Why.
         source: std::io::Error,
     },
     /// There is none of that name.
@@ -123,13 +122,13 @@ pub(crate) fn io_failed(path: &Path) -> impl FnOnce(std::io::Error) -> CheckoutE
 
 /// The right to make the checkout of one name. A runner whose driver was killed may still be at it when
 /// the next runner begins: one of them makes it, and the other finds it made.
-struct Making {
+struct CheckoutCreationLock {
     /// Locked while it is open; the kernel gives that up for a process that was killed.
     _lock: std::fs::File,
     path: PathBuf,
 }
 
-impl Making {
+impl CheckoutCreationLock {
     fn begin(state: &Path, id: &WorkspaceId) -> CheckoutResult<Self> {
         let home = state.join("checkouts.making");
         std::fs::create_dir_all(&home).map_err(io_failed(&home))?;
@@ -184,7 +183,7 @@ impl Checkout {
             Err(CheckoutError::Gone(_)) => {}
             found => return found,
         }
-        let making = Making::begin(state, id)?;
+        let making = CheckoutCreationLock::begin(state, id)?;
         match Self::find(state, id, git) {
             Err(CheckoutError::Gone(_)) => {}
             found => {
@@ -219,7 +218,7 @@ impl Checkout {
             Err(CheckoutError::Gone(_)) => {}
             found => return found,
         }
-        let making = Making::begin(state, id)?;
+        let making = CheckoutCreationLock::begin(state, id)?;
         match Self::find(state, id, git) {
             Err(CheckoutError::Gone(_)) => {}
             found => {
@@ -332,7 +331,6 @@ impl Checkout {
         std::fs::rename(&draft, &done).map_err(io_failed(&done))
     }
 
-    /// Its name.
     pub const fn id(&self) -> &WorkspaceId {
         &self.id
     }

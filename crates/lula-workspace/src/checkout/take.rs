@@ -22,10 +22,9 @@ const MOST: usize = 5_000;
 /// Asks the private git with something to read.
 pub(crate) type PrivateGitQuery<'a> = dyn Fn(&[&str], &[u8]) -> CheckoutResult<Vec<u8>> + 'a;
 
-/// One changed file.
+/// One file of a change, before and after.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedGitFile {
-    /// Its path.
     pub path: String,
     /// Its bytes in the commit; none for a new one, and for what is no plain file.
     pub before: Option<Vec<u8>>,
@@ -38,9 +37,9 @@ pub struct ChangedGitFile {
 pub struct GitChange {
     /// As a unified diff that `git apply` takes.
     pub diff: String,
-    /// File by file.
+    /// The change, file by file.
     pub files: Vec<ChangedGitFile>,
-    /// Names the state.
+    /// Names the state that the change leads to.
     pub digest: Digest,
     /// git's name of it.
     pub(super) tree: String,

@@ -24,7 +24,6 @@ const LETTING_GO: Duration = Duration::from_secs(5);
 pub struct RepositoryDelivery<'a> {
     /// Where it was made.
     pub checkout: &'a Checkout,
-    /// The change.
     pub taken: &'a GitChange,
     /// How it is delivered.
     pub order: BranchDelivery<'a>,
@@ -34,9 +33,7 @@ pub struct RepositoryDelivery<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BranchUpdate {
-    /// In this repository.
     pub repository: PathBuf,
-    /// Its name.
     pub name: String,
     /// The commit it names.
     pub commit: String,

@@ -13,7 +13,7 @@ pub(crate) fn stop_after(steps: Option<u32>) {
     LEFT.set(steps);
 }
 
-/// A step begins.
+/// Called before each step of a commit: fails where a test wants a crash.
 pub(crate) fn step() -> WorkspaceResult<()> {
     match LEFT.get() {
         None => Ok(()),

@@ -56,7 +56,7 @@ impl PathMark {
     }
 }
 
-/// One step.
+/// One step of a commit, as the journal remembers it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum JournalOperation {
@@ -79,10 +79,15 @@ pub(crate) enum JournalOperation {
         was: PathMark,
         new: PathMark,
     },
-    /// A new directory.
-    MakeDirectory { path: WorkspacePath, mode: u32 },
+    MakeDirectory {
+        path: WorkspacePath,
+        mode: u32,
+    },
     /// An empty directory goes.
-    RemoveDirectory { path: WorkspacePath, mode: u32 },
+    RemoveDirectory {
+        path: WorkspacePath,
+        mode: u32,
+    },
     /// Other permissions. A file is remembered with its new ones.
     Permit {
         path: WorkspacePath,

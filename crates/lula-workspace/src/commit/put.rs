@@ -26,9 +26,8 @@ use crate::tree::{OpenParents, RootedTree, beneath, os, remove};
 /// What a path holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PathContent {
-    /// A file.
+    /// A file with its bytes.
     File {
-        /// Its bytes.
         bytes: Vec<u8>,
         /// Whether its owner may execute it.
         executable: bool,
@@ -40,11 +39,10 @@ pub enum PathContent {
 /// One path as a change found it and as it leaves it; nothing where it was not or is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathReplacement {
-    /// Where.
     pub path: WorkspacePath,
     /// What the change found.
     pub before: Option<PathContent>,
-    /// What it leaves.
+    /// What the change leaves; none where the path is gone.
     pub after: Option<PathContent>,
 }
 

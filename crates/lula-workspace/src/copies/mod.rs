@@ -25,7 +25,7 @@ pub(crate) struct Copier<'a> {
     pub(crate) reader: &'a mut BudgetedReader,
     /// It is an overlay's layer: deleted names and opaque directories are part of it.
     pub(crate) layer: bool,
-    /// Most bytes taken.
+    /// Most bytes that may be copied.
     pub(crate) allowed: u64,
 }
 

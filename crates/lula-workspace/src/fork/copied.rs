@@ -67,7 +67,6 @@ impl CopiedFork {
         Ok(Self { directory, files })
     }
 
-    /// Where it lies.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }

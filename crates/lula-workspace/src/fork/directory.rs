@@ -16,7 +16,7 @@ use crate::fork::{ForkError, failed, is_plain, list};
 /// Largest file that is read.
 const MAX_FILE: u64 = 64 << 20;
 
-/// The directory.
+/// A directory that is held open, so that its path cannot come to mean another.
 #[derive(Debug)]
 pub struct OpenDirectory {
     path: PathBuf,
@@ -34,7 +34,6 @@ impl OpenDirectory {
         })
     }
 
-    /// Where it lies.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -51,7 +51,7 @@ pub(super) fn sweep(home: &Path) {
 pub struct ForkLayers {
     /// What shows below, the uppermost first. The fork is seen at the path of the last.
     pub lowers: Vec<PathBuf>,
-    /// What was changed.
+    /// The layer that changes go to.
     pub upper: PathBuf,
     /// What overlayfs itself needs.
     pub work: PathBuf,
@@ -305,7 +305,7 @@ enum LayerLookup {
     Here(OwnedFd, Stat),
     /// Nothing is there, whatever lies below.
     Hidden,
-    /// Nothing.
+    /// The layer says nothing: the one below decides.
     Through,
 }
 

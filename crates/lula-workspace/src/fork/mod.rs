@@ -49,7 +49,6 @@ pub enum ForkError {
     Io {
         /// Which file, relative to the project.
         path: String,
-        /// Why.
         source: io::Error,
     },
     /// Too large to be listed or copied again and again.
@@ -134,7 +133,6 @@ impl ForkableProject {
         self.home = None;
     }
 
-    /// Its files.
     pub fn root(&self) -> &Path {
         &self.root
     }

@@ -62,7 +62,7 @@ pub struct GitProgram {
 /// What can go wrong with git.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
-    /// There is none.
+    /// There is no git on this machine.
     #[error("git was not found in {searched}")]
     Missing {
         /// Where it was looked for.
@@ -76,34 +76,20 @@ pub enum GitError {
     },
     /// It is too old.
     #[error("{} is git {found}; Lula needs {}.{} or newer", program.display(), MINIMUM.0, MINIMUM.1)]
-    TooOld {
-        /// The binary.
-        program: PathBuf,
-        /// Its version.
-        found: String,
-    },
+    TooOld { program: PathBuf, found: String },
     /// It could not be started.
     #[error("cannot start {}: {source}", program.display())]
-    Start {
-        /// The binary.
-        program: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Start { program: PathBuf, source: io::Error },
     /// It ran and failed.
     #[error("git {command} failed in {}: {message}", directory.display())]
     Failed {
-        /// The subcommand.
         command: String,
-        /// Where.
         directory: PathBuf,
-        /// What it said.
         message: String,
     },
 }
 
 impl GitError {
-    /// Its stable code.
     pub const fn code(&self) -> Code {
         Code::GitUnusable
     }

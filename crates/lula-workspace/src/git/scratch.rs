@@ -16,7 +16,6 @@ pub enum ScratchError {
     /// The files could not be written.
     #[error("cannot write a temporary repository: {0}")]
     Write(#[from] std::io::Error),
-    /// git failed.
     #[error(transparent)]
     Git(#[from] GitError),
 }
@@ -48,7 +47,6 @@ impl ScratchRepository {
         Ok(Self { directory })
     }
 
-    /// Its top directory.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }

@@ -32,7 +32,7 @@ impl ExtractedTree {
 /// Whether an integration branch was moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BranchAdvance {
-    /// To this commit.
+    /// It was moved to this commit.
     Merged(String),
     /// Not: it was moved by another process meanwhile.
     Moved,

@@ -37,9 +37,7 @@ impl StepName {
 /// One commit of an agent's change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentCommit {
-    /// The step.
     pub step: StepName,
-    /// The commit.
     pub commit: String,
     /// Whether it left the scope of its step.
     pub outside: bool,

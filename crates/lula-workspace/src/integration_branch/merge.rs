@@ -11,13 +11,13 @@ use crate::checkout::{CheckoutError, CheckoutResult, feed};
 const HUNKS: usize = 20;
 const HUNK: usize = 4 << 10;
 const DIFF: usize = 64 << 10;
-/// Most conflicting files.
+/// Most conflicting files that are described.
 const FILES: usize = 200;
 
 /// What came of merging a candidate with the branch. Nothing has been changed by it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Merge {
-    /// The branch's commit.
+    /// The commit the branch was at.
     pub onto: String,
     /// The commit that was merged with the branch.
     pub candidate: String,
@@ -34,7 +34,7 @@ pub struct MergeConflict {
     pub path: String,
     /// What git says about it.
     pub what: Vec<String>,
-    /// The places.
+    /// The places in the file on which they disagree.
     pub hunks: Vec<MergeConflictHunk>,
 }
 
@@ -69,7 +69,7 @@ impl IntegrationBranch {
                 return Err(CheckoutError::Refused(message));
             }
         };
-        let told = Told::read(&output.stdout)?;
+        let told = MergeTreeOutput::read(&output.stdout)?;
         if clean != told.paths.is_empty() {
             return Err(odd());
         }
@@ -132,13 +132,13 @@ impl IntegrationBranch {
 }
 
 /// What `merge-tree -z` printed.
-struct Told {
+struct MergeTreeOutput {
     tree: String,
     /// Conflicting paths with what is said of each.
     paths: BTreeMap<String, Vec<String>>,
 }
 
-impl Told {
+impl MergeTreeOutput {
     /// A tree; then, one for each stage, `mode id stage<TAB>path`; an empty field; then messages: how
     /// many paths, the paths, a kind, a text.
     fn read(bytes: &[u8]) -> CheckoutResult<Self> {
@@ -226,9 +226,9 @@ mod tests {
             "{tree}\0100644 {tree} 1\tf\0100644 {tree} 2\tf\0\01\0f\0Auto-merging\0Auto-merging f\n\0\
              1\0f\0CONFLICT (contents)\0CONFLICT (content): Merge conflict in f\n\0"
         );
-        let told = Told::read(text.as_bytes()).unwrap();
+        let told = MergeTreeOutput::read(text.as_bytes()).unwrap();
         assert_eq!(told.tree, tree);
         assert_eq!(told.paths["f"], ["CONFLICT (content): Merge conflict in f"]);
-        assert!(Told::read(b"no tree\0").is_err());
+        assert!(MergeTreeOutput::read(b"no tree\0").is_err());
     }
 }

@@ -253,7 +253,6 @@ impl IntegrationBranch {
         write(self.directory.join(RECORD), &record)
     }
 
-    /// Its name.
     pub const fn name(&self) -> &IntegrationBranchName {
         &self.name
     }
@@ -263,7 +262,6 @@ impl IntegrationBranch {
         &self.record.run
     }
 
-    /// The user's repository.
     pub fn repository(&self) -> &Path {
         &self.record.repository
     }

@@ -40,12 +40,12 @@ pub struct ExcludedChanges {
 }
 
 impl ExcludedChanges {
-    /// Nothing is.
+    /// Changes of which none is left out.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Whether nothing is.
+    /// Whether no change is left out.
     pub fn is_empty(&self) -> bool {
         self.paths.is_empty()
     }

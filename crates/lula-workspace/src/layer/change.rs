@@ -14,7 +14,6 @@ use crate::tree::path::WorkspacePath;
 /// One path that the workspace would change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PathChange {
-    /// Where.
     pub path: WorkspacePath,
     /// What happens to it.
     pub what: PathChangeKind,
@@ -37,11 +36,9 @@ pub struct PathChange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PathChangeKind {
-    /// It is new.
     Added,
     /// Its content, or where a link points, is another.
     Modified,
-    /// It goes away.
     Deleted,
     /// Only its permissions change.
     Mode,
@@ -138,7 +135,6 @@ impl PathChange {
 pub struct WorkspaceDiff {
     /// Ties a review to these bytes: over the base directory and every change.
     pub digest: Digest,
-    /// The changes.
     pub changes: Vec<PathChange>,
 }
 

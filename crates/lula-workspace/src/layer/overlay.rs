@@ -38,7 +38,7 @@ pub(crate) fn touched(
         reader,
         found: Vec::new(),
     };
-    let top = Place {
+    let top = UpperDirectory {
         path: None,
         depth: 0,
         hides: false,
@@ -54,7 +54,7 @@ struct Walk<'a> {
 }
 
 /// A directory of the upper layer.
-struct Place {
+struct UpperDirectory {
     path: Option<WorkspacePath>,
     depth: usize,
     /// Nothing of the lower directory shows through.
@@ -63,7 +63,7 @@ struct Place {
     marked_whiteouts: bool,
 }
 
-impl Place {
+impl UpperDirectory {
     fn child(&self, name: &[u8]) -> WorkspaceResult<WorkspacePath> {
         Ok(match &self.path {
             Some(path) => path.child(name)?,
@@ -83,7 +83,7 @@ impl Walk<'_> {
         &mut self,
         upper: &OwnedFd,
         lower: Option<&OwnedFd>,
-        place: &Place,
+        place: &UpperDirectory,
     ) -> WorkspaceResult<()> {
         let names = self.reader.names(upper, &place.text())?;
         for name in &names {
@@ -120,7 +120,7 @@ impl Walk<'_> {
         &mut self,
         upper: &OwnedFd,
         lower: Option<&OwnedFd>,
-        place: &Place,
+        place: &UpperDirectory,
         path: WorkspacePath,
     ) -> WorkspaceResult<()> {
         too_deep(place.depth)?;
@@ -151,7 +151,7 @@ impl Walk<'_> {
             });
         }
         let below = lower_directory(lower, &path)?;
-        let inner = Place {
+        let inner = UpperDirectory {
             path: Some(path),
             depth: place.depth + 1,
             hides: place.hides || opaque,
@@ -164,7 +164,7 @@ impl Walk<'_> {
         upper: &OwnedFd,
         path: &WorkspacePath,
         stat: &Stat,
-        place: &Place,
+        place: &UpperDirectory,
     ) -> WorkspaceResult<bool> {
         Ok(match stat.kind {
             FileNodeKind::CharacterDevice => stat.represents == (0, 0),

@@ -35,7 +35,7 @@ pub enum ChangeRisk {
     BuildCode,
     /// A set-user-id or set-group-id bit.
     SetId,
-    /// File capabilities.
+    /// Capabilities that the file system gives a program.
     Capabilities,
     /// A device, pipe or socket.
     Special,

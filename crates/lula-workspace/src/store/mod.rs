@@ -446,7 +446,7 @@ impl WorkspaceStore {
     }
 }
 
-/// Milliseconds since 1970.
+/// The time in milliseconds since 1970.
 pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)

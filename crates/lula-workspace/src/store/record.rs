@@ -25,7 +25,7 @@ const MAX_BYTES: u64 = 1 << 30;
 pub enum LayerBackend {
     /// An overlay over the user's directory: only what was touched takes space.
     Overlay,
-    /// A complete copy.
+    /// A complete copy of the user's directory.
     Copy {
         /// Why not an overlay.
         why: String,
@@ -48,7 +48,6 @@ pub enum WorkspaceStatus {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LayerSnapshot {
-    /// Its name.
     pub label: String,
     /// When it was taken, in milliseconds since 1970.
     pub at_ms: u64,
@@ -60,7 +59,6 @@ pub struct LayerSnapshot {
 #[serde(deny_unknown_fields)]
 pub struct WorkspaceRecord {
     version: u32,
-    /// Its name.
     pub id: WorkspaceId,
     base: String,
     pub(crate) identity: (u32, u32, u64),
@@ -110,7 +108,6 @@ impl WorkspaceRecord {
         }
     }
 
-    /// The user's directory.
     pub fn base(&self) -> PathBuf {
         text_path(&self.base).unwrap_or_default()
     }

@@ -42,7 +42,6 @@ pub struct Workspace {
 /// What a sandbox needs to show a workspace. No other process works in it while this lives.
 #[derive(Debug)]
 pub struct WorkspaceLayer {
-    /// Where what lies.
     pub place: LayerDirectories,
     _lock: FileLock,
 }
@@ -52,16 +51,16 @@ pub struct WorkspaceLayer {
 pub enum LayerDirectories {
     /// To be mounted as an overlay, with `userxattr`, where the base is.
     Overlay {
-        /// The user's directory.
+        /// The user's directory, which shows below.
         lower: PathBuf,
-        /// What was touched.
+        /// The layer that changes go to.
         upper: PathBuf,
         /// What overlayfs itself needs.
         work: PathBuf,
     },
     /// To be worked in as it is.
     Copy {
-        /// The copy.
+        /// The copy that is worked in.
         directory: PathBuf,
     },
 }
@@ -92,7 +91,7 @@ pub struct WorkspaceCommit {
 pub struct BeforeAndAfter {
     /// In the user's tree.
     pub old: Option<Vec<u8>>,
-    /// In the workspace.
+    /// Its content in the workspace.
     pub new: Option<Vec<u8>>,
 }
 
@@ -109,7 +108,6 @@ impl Workspace {
         }
     }
 
-    /// Its name.
     pub const fn id(&self) -> &WorkspaceId {
         &self.record.id
     }

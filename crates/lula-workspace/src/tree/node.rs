@@ -9,19 +9,12 @@ use std::os::fd::AsFd;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileNodeKind {
-    /// A regular file.
     File,
-    /// A directory.
     Directory,
-    /// A symbolic link.
     Symlink,
-    /// A named pipe.
     Fifo,
-    /// A socket.
     Socket,
-    /// A character device.
     CharacterDevice,
-    /// A block device.
     BlockDevice,
 }
 
@@ -47,7 +40,6 @@ impl FileNodeKind {
 /// A file, directory, link or special thing with what its review needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FileNode {
-    /// What it is.
     pub kind: FileNodeKind,
     /// Permission bits, the special ones included.
     pub mode: u32,
@@ -69,7 +61,7 @@ pub struct FileNode {
 
 /// Set-user-id, set-group-id and sticky.
 pub(crate) const SPECIAL_BITS: u32 = 0o7000;
-/// Read, write, execute.
+/// The bits for reading, writing and executing.
 pub(crate) const PERMISSION_BITS: u32 = 0o777;
 
 impl FileNode {

@@ -25,7 +25,7 @@ pub struct WorkspacePath(Vec<u8>);
 pub struct InvalidWorkspacePath(String);
 
 impl WorkspacePath {
-    /// Checks the parts.
+    /// A path from its bytes, if each part is a plain name of at most 255 bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, InvalidWorkspacePath> {
         let plain = |part: &[u8]| !matches!(part, b"" | b"." | b"..") && part.len() <= 255;
         if bytes.len() <= MAX_LEN && !bytes.contains(&0) && bytes.split(|b| *b == b'/').all(plain) {
@@ -74,7 +74,6 @@ impl WorkspacePath {
         self.0.split(|byte| *byte == b'/')
     }
 
-    /// Its last part.
     pub fn name(&self) -> &[u8] {
         self.parts().next_back().unwrap_or_default()
     }

@@ -45,7 +45,7 @@ pub struct SourceDirectory {
 pub struct SourceFile {
     /// Relative to the project.
     pub path: String,
-    /// Its length.
+    /// Its length in bytes.
     pub size: u64,
     /// When its content was changed, in nanoseconds since 1970.
     pub modified: i128,
@@ -55,7 +55,7 @@ pub struct SourceFile {
     pub inode: u64,
 }
 
-/// A listing.
+/// The source files of a project.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceListing {
     /// The files, in the order of their paths.

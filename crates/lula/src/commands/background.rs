@@ -36,7 +36,7 @@ pub(super) async fn detach(
     let line: Vec<OsString> = line.into_iter().map(OsString::from).collect();
     let screen = &session.screen;
     if !background::detach(run, &line, store, &session.host).await? {
-        screen.warn("nobody has taken it up yet; it may take longer on a busy machine");
+        screen.warn("no process has taken it up yet; it may take longer on a busy machine");
     }
     if screen.is_json() {
         screen.document(&json!({"run": run, "status": "detached"}))?;

@@ -11,7 +11,7 @@ use crate::term::{BAD, DIM, GOOD, STRONG, TerminalArea, WARN, paint, plain};
 
 /// Widest name of a task; longer ones are cut.
 const NAME: usize = 24;
-/// Widest role.
+/// The column of roles is no wider than this.
 const ROLE: usize = 10;
 /// Narrower than this there is no room for roles.
 const ROOMY: usize = 60;

@@ -57,7 +57,7 @@ impl LiveRunView {
         }
     }
 
-    /// A node begins.
+    /// Shows the node that the run is in now.
     pub(crate) fn visiting(&self, node: &str) {
         self.change(|scene| {
             node.clone_into(&mut scene.node);

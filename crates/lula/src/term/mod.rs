@@ -79,7 +79,7 @@ impl TerminalScreen {
         }
     }
 
-    /// For machines.
+    /// The terminal of `--json`: nothing is written but the document.
     pub(crate) const fn json() -> Self {
         Self {
             json: true,
@@ -153,7 +153,7 @@ impl TerminalScreen {
         }
     }
 
-    /// Whether anybody wants to know the details.
+    /// Whether the operator wants to know the details.
     pub(crate) fn is_verbose(&self) -> bool {
         self.talk == Talk::Everything
     }

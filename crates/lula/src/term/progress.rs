@@ -26,7 +26,7 @@ impl ProgressStep {
         }
     }
 
-    /// It worked.
+    /// Replaces the moving line by the result.
     pub(crate) fn done(self, result: &str) {
         self.end(&paint(GOOD, "✓"), result);
     }
@@ -63,9 +63,7 @@ impl Drop for ProgressStep {
 /// A part of the terminal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TerminalArea {
-    /// Columns.
     pub(crate) width: usize,
-    /// Lines.
     pub(crate) lines: usize,
 }
 

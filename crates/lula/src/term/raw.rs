@@ -24,7 +24,7 @@ impl RawTerminal {
         Some(Self { before })
     }
 
-    /// Rows and columns.
+    /// The size of the terminal in rows and columns.
     #[expect(
         clippy::unused_self,
         reason = "only meaningful while the terminal is held"

@@ -8,9 +8,9 @@ use anstyle::{AnsiColor, Effects, Style};
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 /// It does not work, or it was removed.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().effects(Effects::BOLD);
-/// Look here.
+/// Something the operator should look at.
 pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
-/// Of less interest.
+/// Something that can be skipped in reading.
 pub(crate) const DIM: Style = Style::new().effects(Effects::DIMMED);
 /// A heading or a name.
 pub(crate) const STRONG: Style = Style::new().effects(Effects::BOLD);

@@ -19,25 +19,26 @@ use crate::work::{CodingState, RunStateEvent};
 
 /// What an agent wants changed, as it writes it.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Wanted {
+// Error texts that logs hold name these types: the old names stay in them.
+#[serde(rename = "Wanted", default, deny_unknown_fields)]
+struct WishedPlanChange {
     add: Vec<ProposedStep>,
-    replace: Option<Replacing>,
+    replace: Option<WishedReplacement>,
     cancel: Vec<String>,
-    need: Vec<Needing>,
-    unneed: Vec<Needing>,
+    need: Vec<WishedDependency>,
+    unneed: Vec<WishedDependency>,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Replacing {
+#[serde(rename = "Replacing", deny_unknown_fields)]
+struct WishedReplacement {
     task: String,
     with: Vec<ProposedStep>,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Needing {
+#[serde(rename = "Needing", deny_unknown_fields)]
+struct WishedDependency {
     task: String,
     needs: String,
 }
@@ -99,7 +100,7 @@ fn wished(
     if joint.wishes.decided.len() >= MOST {
         return Err(vec![format!("{MOST} wishes of agents were considered")]);
     }
-    let wanted: Wanted =
+    let wanted: WishedPlanChange =
         serde_json::from_value(wish.arguments.clone()).map_err(|error| vec![error.to_string()])?;
     let id = |text: &str| StepId::new(text).map_err(|why| vec![why]);
     // What one agent works on is not another agent's to take away.

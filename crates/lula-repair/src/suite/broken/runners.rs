@@ -4,7 +4,7 @@ use super::{ProjectFolderFiles, SuiteCommandAttempt, listed};
 use crate::environment::BrokenEnvironment;
 
 /// Something that is not there: its name, and what would bring it.
-struct Lack {
+struct MissingRequirement {
     name: String,
     remedy: Option<String>,
 }
@@ -75,11 +75,11 @@ fn unbuilt(output: &str) -> Option<String> {
     ))
 }
 
-fn lack(project: &ProjectFolderFiles<'_>, line: &str) -> Option<Lack> {
+fn lack(project: &ProjectFolderFiles<'_>, line: &str) -> Option<MissingRequirement> {
     let after = |needle: &str| line.split_once(needle).map(|(_, rest)| rest.trim());
     let of = |name: &str, remedy: Option<&str>| {
         let name = name.trim_matches(|c: char| "'\"`.,".contains(c));
-        (!name.is_empty()).then(|| Lack {
+        (!name.is_empty()).then(|| MissingRequirement {
             name: name.to_owned(),
             remedy: remedy.map(str::to_owned),
         })

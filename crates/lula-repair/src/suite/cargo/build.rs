@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::SuiteError;
 use crate::ground::{ForkCommand, ProjectFork};
 
-/// A test binary.
+/// A binary that cargo built, with tests in it.
 #[derive(Debug, Clone)]
 pub(super) struct TestBinary {
     pub(super) target: String,

@@ -40,7 +40,7 @@ pub(crate) struct CargoSuite {
 }
 
 /// One build for many candidates: those that compiled, and those that do not fit in one.
-struct Shared {
+struct SharedBuild {
     binaries: Vec<TestBinary>,
     alive: BTreeSet<usize>,
     misfits: Vec<usize>,
@@ -211,7 +211,7 @@ impl CargoSuite {
         batch: &[CandidateTrial],
         targets: &[String],
         until: Instant,
-    ) -> Result<Shared, SuiteError> {
+    ) -> Result<SharedBuild, SuiteError> {
         let mut alive: BTreeSet<usize> = batch.iter().map(|trial| trial.index).collect();
         let mut misfits = Vec::new();
         for _ in 0..ROUNDS {
@@ -238,7 +238,7 @@ impl CargoSuite {
             let left = until.saturating_duration_since(Instant::now());
             match self.build(fork, targets, CargoBuildLints::Capped, left)? {
                 CargoBuildResult::Done(binaries) => {
-                    return Ok(Shared {
+                    return Ok(SharedBuild {
                         binaries,
                         alive,
                         misfits,
@@ -264,7 +264,7 @@ impl CargoSuite {
                 }
             }
         }
-        Ok(Shared {
+        Ok(SharedBuild {
             binaries: Vec::new(),
             alive: BTreeSet::new(),
             misfits,
@@ -293,7 +293,7 @@ impl CargoSuite {
         &self,
         fork: &mut dyn ProjectFork,
         goal: &RepairGoal,
-        shared: &Shared,
+        shared: &SharedBuild,
         until: Instant,
         heard: &mut dyn FnMut(CandidateVerdict) -> bool,
     ) -> Result<bool, SuiteError> {

@@ -38,7 +38,7 @@ const SAMPLE: usize = 24;
 const IN: &str = " > ";
 
 #[derive(Deserialize)]
-struct Covered {
+struct TestCoverage {
     test: String,
     failed: bool,
     lines: BTreeMap<String, Vec<usize>>,
@@ -230,7 +230,7 @@ impl TestSuite for NodeSuite {
                 .lines()
                 .filter_map(|line| line.strip_prefix(&marker))
             {
-                if let Ok(covered) = serde_json::from_str::<Covered>(line) {
+                if let Ok(covered) = serde_json::from_str::<TestCoverage>(line) {
                     found.push(LinesOfTest {
                         failed: covered.failed
                             || broken.contains(covered.test.as_str())

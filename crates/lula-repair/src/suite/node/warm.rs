@@ -40,7 +40,7 @@ pub(super) enum NodeJudgingKind {
 const UNCHANGED: usize = u32::MAX as usize;
 
 #[derive(Deserialize)]
-struct Judged {
+struct CandidateRuns {
     id: usize,
     runs: Vec<FileRun>,
     /// Seconds of processor time.
@@ -53,12 +53,12 @@ struct FileRun {
     #[serde(default)]
     out: String,
     /// From the stand-in; node's runner writes TAP.
-    tests: Option<Vec<Told>>,
+    tests: Option<Vec<WarmTestResult>>,
     fine: bool,
 }
 
 #[derive(Deserialize)]
-struct Told {
+struct WarmTestResult {
     id: String,
     outcome: TestOutcome,
 }
@@ -157,7 +157,7 @@ impl NodeSuite {
             .out()
             .lines()
             .filter_map(|line| line.strip_prefix(&marker))
-            .filter_map(|line| serde_json::from_str::<Judged>(line).ok())
+            .filter_map(|line| serde_json::from_str::<CandidateRuns>(line).ok())
             .map(|judged| NodeObservation {
                 index: judged.id,
                 tests: judged.runs.iter().flat_map(FileRun::tests).collect(),

@@ -31,19 +31,19 @@ pub(crate) struct PythonSuite {
     /// It, with its version and place.
     about: String,
     framework: &'static str,
-    /// The project's command.
+    /// The command as a developer of the project would type it.
     argv: Vec<String>,
     folder: String,
     files: Vec<String>,
     /// The files to run, where not all are meant.
     only: Vec<String>,
     test_limit: Duration,
-    seen: Mutex<Seen>,
+    seen: Mutex<PythonRunHistory>,
 }
 
 /// What runs have shown so far.
 #[derive(Default)]
-struct Seen {
+struct PythonRunHistory {
     preload: Vec<String>,
     /// Files of the project that its tests import.
     warm: Vec<String>,

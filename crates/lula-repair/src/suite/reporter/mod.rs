@@ -77,7 +77,7 @@ pub(crate) fn run(
     command: &ForkCommand,
     wishes: &ReporterSettings,
 ) -> Result<ReportedRun, SuiteError> {
-    let place = Place::make(fork, &command.folder, wishes)?;
+    let place = RunFolder::make(fork, &command.folder, wishes)?;
     let mut carrying = command.clone();
     for (name, value) in place.environment(command, &fork.root(), wishes) {
         carrying.env.retain(|(known, _)| *known != name);
@@ -104,14 +104,14 @@ pub(crate) fn run(
 }
 
 /// The private folder of one run.
-struct Place {
+struct RunFolder {
     folder: String,
     plugin: String,
     /// Where programs are looked for without us.
     path: String,
 }
 
-impl Place {
+impl RunFolder {
     fn make(
         fork: &mut dyn ProjectFork,
         within: &str,

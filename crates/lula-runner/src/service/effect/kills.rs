@@ -13,13 +13,13 @@ thread_local! {
 }
 
 /// The end of a runner.
-struct Killed(EffectStep);
+struct RunnerKill(EffectStep);
 
 pub(super) fn reached(step: EffectStep) {
     if AT.get() == Some(step) {
         AT.set(None);
         // Not a panic: nothing is printed.
-        resume_unwind(Box::new(Killed(step)));
+        resume_unwind(Box::new(RunnerKill(step)));
     }
 }
 
@@ -31,7 +31,7 @@ pub(super) fn ending_at<T>(
     AT.set(step);
     let came = catch_unwind(AssertUnwindSafe(act));
     AT.set(None);
-    came.or_else(|thrown| match thrown.downcast::<Killed>() {
+    came.or_else(|thrown| match thrown.downcast::<RunnerKill>() {
         Ok(killed) => Err(killed.0),
         Err(panic) => resume_unwind(panic),
     })

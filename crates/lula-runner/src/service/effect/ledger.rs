@@ -111,10 +111,7 @@ pub(super) enum KnownEffect {
     /// The id was used for another request.
     Reused,
     /// A newer worker has the run.
-    Fenced {
-        /// Its epoch.
-        newest: u64,
-    },
+    Fenced { newest: u64 },
     /// It was begun and never ended. The workspace was this snapshot before.
     Begun {
         before: Option<String>,
@@ -333,7 +330,7 @@ impl EffectLedger {
         Ok(claimed == 1)
     }
 
-    /// Admits that nobody knows whether it happened.
+    /// Admits that it is not known whether it happened.
     pub(super) fn give_up(&mut self, effect: &EffectId) -> Result<(), EffectLedgerError> {
         self.connection.execute(
             "UPDATE effects SET state = 'unknown' WHERE effect = ? AND state = 'intent'",

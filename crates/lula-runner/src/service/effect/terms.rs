@@ -73,7 +73,6 @@ pub(in crate::service) struct PerformedEffect<T> {
 }
 
 impl<T> PerformedEffect<T> {
-    /// It was done.
     pub(in crate::service) fn done(output: T) -> Self {
         Self {
             output,

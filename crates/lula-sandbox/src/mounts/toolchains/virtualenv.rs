@@ -15,10 +15,9 @@ const MOST: u64 = 16 * 1024;
 /// Names a project's own virtual environment goes by, in the order in which they are looked for.
 const NAMES: [&str; 3] = [".venv", "venv", "env"];
 
-/// A virtual environment.
+/// A virtual environment of Python.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Virtualenv {
-    /// Where it is.
     pub directory: PathBuf,
     /// Why it cannot be used, where it cannot: it has no interpreter, or a link to one that is gone.
     pub broken: Option<String>,

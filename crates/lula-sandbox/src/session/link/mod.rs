@@ -199,7 +199,7 @@ impl HelperLink {
         }
     }
 
-    /// Takes in what arrives next, for everybody.
+    /// Takes in what arrives next, for every command.
     fn lead<'a>(
         &'a self,
         mut state: MutexGuard<'a, SessionState>,
@@ -269,7 +269,7 @@ impl HelperLink {
             self.watch_disk()?;
         }
         match overdue {
-            OverdueLimit::Nobody => {}
+            OverdueLimit::NoCommand => {}
             OverdueLimit::Kill(ids) => {
                 for id in ids {
                     self.send_or_note(id, &ExecServerRequest::Kill);
@@ -363,7 +363,7 @@ impl HelperLink {
         )
     }
 
-    /// Reads for everybody until the sandbox ends.
+    /// Reads for every command until the sandbox ends.
     pub(super) fn pump(&self) {
         // The end is an error to every waiter, and to this one the sign to stop.
         let _ = self.wait_until(None, |_| None::<Result<(), _>>);

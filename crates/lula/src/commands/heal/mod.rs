@@ -164,7 +164,7 @@ fn tell(looked: &HealCheck, flags: &HealFlags, session: &CliSession) -> Result<(
     let word = match (&looked.health, looked.exit) {
         (CommitHealth::Green { .. }, _) => {
             let text = format!("{} {}", paint(GOOD, "green:"), looked.summary);
-            // Nobody is told what nobody has to know.
+            // Good news is for an operator who looks on, not for the log of a timer.
             if std::io::stderr().is_terminal() && !flags.watched {
                 screen.note(&text);
             } else {

@@ -32,7 +32,7 @@ const LISTED: usize = 12;
 /// So many changes are looked at for secrets before they are listed; `lula commit` looks at all.
 const LOOKED_AT: usize = 200;
 
-/// This person's workspaces.
+/// The workspaces below the state directory of the installation.
 pub(crate) fn store(session: &CliSession) -> Result<WorkspaceStore, CommandFailure> {
     Ok(workspaces::store(&session.host)?)
 }

@@ -60,7 +60,7 @@ pub(super) fn run(flags: &RunnerFlags, session: &CliSession) -> Result<RunExit, 
         let screen = &session.screen;
         if screen.is_json() {
             // Fails where it is not read: then it is not missed either.
-            let _ = screen.document(&Listening { listening: place });
+            let _ = screen.document(&ListeningDocument { listening: place });
         } else {
             screen.note(&format!("listening on {place}"));
         }
@@ -82,7 +82,7 @@ fn git(session: &CliSession) -> Option<GitProgram> {
 }
 
 #[derive(Serialize)]
-struct Listening<'a> {
+struct ListeningDocument<'a> {
     listening: &'a str,
 }
 

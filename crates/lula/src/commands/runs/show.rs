@@ -21,7 +21,7 @@ use crate::term::{DIM, STRONG, TextTable, paint};
 
 /// A run at one position of its log, for programs.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct RunAtEventDocument<'a> {
     #[serde(flatten)]
     report: &'a RunReport,
     at: u64,
@@ -63,7 +63,7 @@ pub(in crate::commands) fn show(
             let digest = known.digest().map_err(|error| {
                 CommandFailure::new(Code::Internal, RunExit::Failed, error.to_string())
             })?;
-            screen.document(&Shown {
+            screen.document(&RunAtEventDocument {
                 report: &report,
                 at: known.progress.next_seq,
                 next,

@@ -5,7 +5,6 @@ pub(super) const ABOUT: &str = "parcel, a small Python project that quotes shipp
 
 macro_rules! sample {
     ($($name:literal),* $(,)?) => {
-        /// Its files.
         pub(super) const FILES: &[(&str, &str)] =
             &[$(($name, include_str!(concat!("../../../samples/parcel/", $name)))),*];
     };

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Place;
+use super::RunFolder;
 use crate::ground::{ForkCommand, ProjectFork};
 use crate::report::{TestCase, TestOutcome};
 use crate::results;
@@ -116,7 +116,7 @@ for file in out/*; do [ -e "$file" ] && printf '%s%s\n' "$mark" "${file#out/}" &
 
 /// Reads back what the runners of one command wrote.
 pub(super) fn read(
-    place: &Place,
+    place: &RunFolder,
     fork: &mut dyn ProjectFork,
 ) -> Result<Vec<ReporterOutput>, SuiteError> {
     let mark = format!("--{}--", nonce());

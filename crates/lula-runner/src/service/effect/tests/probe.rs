@@ -26,7 +26,7 @@ pub(super) enum ProbeRollback {
     Repeatable,
     /// By a copy of the workspace.
     Copied,
-    /// Not at all.
+    /// It cannot be taken back.
     Lost,
 }
 
@@ -35,7 +35,7 @@ pub(super) enum ProbeRollback {
 pub(super) enum ProbeGateAnswer {
     Free,
     Allowed,
-    /// People are asked.
+    /// Approvers are asked first.
     Asked,
     /// A rule forbids it.
     Forbidden,
