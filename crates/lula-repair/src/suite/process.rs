@@ -74,11 +74,11 @@ impl ProcessSuite {
             scripted,
             builds: script::builds(&text_of_script),
             reports_itself: text.contains("--test-reporter"),
-            seen: Mutex::new(Seen {
+            seen: Mutex::new(ProcessRunHistory {
                 instead: (scripted && searching)
                     .then(|| script::without_checks(fork, &tests.folder))
                     .flatten(),
-                ..Seen::default()
+                ..ProcessRunHistory::default()
             }),
         }
     }
