@@ -14,6 +14,7 @@ pub mod worker;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lula_agents::runner_port::RunnerPortClient;
 use lula_agents::{AgentPoolPort, CodingGraph, CodingState, RunTask, RunWorld, RunnerPort};
 use lula_graph::{
     CancellationToken, EffectWorld, EngineOptions, GraphEngine, RestReason, RunStart, RunState,
@@ -26,7 +27,7 @@ use crate::diagnosis::TracedWorld;
 use crate::error::HostError;
 use crate::installation::Installation;
 use crate::record::{local_principal, now_ms};
-use crate::runner_client::{FencedDriver, RunnerPortClient};
+use crate::runner_client::FencedDriver;
 use crate::store;
 use crate::story::follow::RunLogFollower;
 use agent_pool::AgentPool;

@@ -103,6 +103,21 @@ impl StoryTeller {
             RunStateEvent::Coded { by, summary } => {
                 (format!("{by}: {}", first_line(summary)), None)
             }
+            RunStateEvent::Foreseen { questions } => {
+                let questions = questions.iter().map(|one| {
+                    if one.waits {
+                        format!("will ask: {}: {}", one.act, one.reason)
+                    } else {
+                        let how = "runs in private copies, without a question";
+                        format!("{} {how}: {}", one.act, one.reason)
+                    }
+                });
+                (questions.collect::<Vec<_>>().join("; "), None)
+            }
+            RunStateEvent::Finished { commands } => {
+                let commands: Vec<_> = commands.iter().map(|one| format!("{one:?}")).collect();
+                (format!("finished by {}", commands.join(", ")), None)
+            }
             RunStateEvent::Executed { proposal } => (proposal_text(proposal), None),
             RunStateEvent::Failed { failure } => {
                 let class = format!("{:?}", failure.class);

@@ -50,6 +50,7 @@ pub(super) fn task(flags: &RunFlags, session: &CliSession) -> Result<RunTask, Co
         repair: flags.repair,
         tests: flags.tests.clone(),
         accept: flags.accept.clone(),
+        finish: flags.finish.clone(),
         models: flags.model.clone(),
         judges: flags.judge.clone(),
         lane: match flags.lane {
