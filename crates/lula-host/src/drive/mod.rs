@@ -28,7 +28,7 @@ use crate::error::HostError;
 use crate::installation::Installation;
 use crate::record::{local_principal, now_ms};
 use crate::runner_client::FencedDriver;
-use crate::store;
+use crate::store::{self, DriverStore};
 use crate::story::follow::RunLogFollower;
 use agent_pool::AgentPool;
 use mailbox::{AgentPoolMember, PlanChangeMailbox};
@@ -118,8 +118,9 @@ pub async fn begin_as(
 impl Driver {
     /// A driver in a process that is locked out of what its runner works on: from here on it starts
     /// nothing that needs a file of the repository.
-    pub async fn open(
+    pub fn open(
         fenced: FencedDriver,
+        store: DriverStore,
         observer: Arc<dyn Observer>,
         stop: StopRequest,
         installation: &Installation,
@@ -139,7 +140,8 @@ impl Driver {
         if let Some(text) = shortfall {
             observer.detail(text);
         }
-        let store = store::open(installation, guard).await?;
+        store.guard.learn(&guard);
+        let store = store.runs;
         let index = installation
             .state_directory()?
             .join(store::RUNS)
