@@ -5,14 +5,15 @@
 //! - *Rules* are asked once, before the first attempt, about everything the run will certainly do: the
 //!   commands that the operator named, and the delivery. What they forbid ends the run here; what they
 //!   ask about is told, and asked when its turn comes.
-//! - *Budget*: where the first question of the attempt to a model could not be paid, the run waits here
-//!   for more, as it would at that question, and nothing of the attempt is begun.
+//! - *Budget*: where nothing is left of what the first question of the attempt to a model takes, the run
+//!   waits here for more, as it would at that question, and nothing of the attempt is begun. A budget of
+//!   which something is left is for the engine to hold against the whole question.
 //!
 //! Runs that were begun before the gate asked (`RunTask::gated`) go by their loop limits alone.
 
 use lula_graph::{NodeContext, NodeExit, NodeVisitFuture, VisitStop};
 use lula_models::spend::worst_case;
-use lula_protocol::{BudgetAmounts, WorkspaceId};
+use lula_protocol::{BudgetAmounts, BudgetDimension, WorkspaceId};
 use lula_runner_api::{ActRuling, ActRulings, ForeseenAct, RulingView};
 
 use super::{repositories, shell, tried, workspace};
@@ -47,8 +48,10 @@ pub(crate) async fn visit(
         ahead.apply(&retrying);
         left = left.with(retrying);
     }
-    if work.task.gated {
-        ctx.afford("the next attempt", &least(&ahead)).await?;
+    let least = least(&ahead);
+    let needs = |(of, amount): (BudgetDimension, u64)| amount > 0 && ctx.budget().free(of) == 0;
+    if work.task.gated && least.iter().any(needs) {
+        ctx.afford("the next attempt", &least).await?;
     }
     Ok(left)
 }
