@@ -158,9 +158,9 @@ impl SqliteThreads {
     fn start(&self) -> StoreResult<JobQueues> {
         let path = self.path.display();
         let (writes, jobs) = channel();
-        let writer = Arc::clone(&self.writer);
+        let shared = Arc::clone(&self.writer);
         spawn(format!("write {path}"), move || {
-            write_loop(&writer.pen, &jobs);
+            write_loop(&shared.pen, &jobs);
         })?;
         let (reads, jobs) = channel();
         let jobs = Arc::new(Mutex::new(jobs));
