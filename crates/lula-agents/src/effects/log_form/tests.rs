@@ -30,7 +30,8 @@ fn effects_in_a_workspace_are_kept() {
     keeps(&json!({"deed": "reset", "workspace": WORKSPACE}));
     keeps(
         &json!({"deed": "judge", "workspace": WORKSPACE, "acts": [{"kind": "deliver"},
-        {"kind": "call", "action": {"tool": "exec", "input": {"argv": ["make"]}}}]}),
+        {"kind": "call", "action": {"tool": "exec", "input": {"argv": ["make"],
+        "cwd": "", "env": {}}}}]}),
     );
     let tests = keeps(
         &json!({"deed": "examine", "workspace": WORKSPACE, "tests": null,
