@@ -36,6 +36,7 @@ mod run;
 mod run_delivery;
 mod run_doors;
 mod run_fences;
+mod run_finish;
 mod run_kills;
 mod run_nearby;
 mod run_processes;

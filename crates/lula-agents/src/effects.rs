@@ -21,7 +21,7 @@ use lula_protocol::{
     BudgetAmounts, BudgetDimension, EffectClass, EffectId, RunId, ToolAction, WorkspaceId,
 };
 use lula_runner_api::{
-    ChangeDelivery, CommitAgentChange, FillWorkspaceFromBranch, MergeAgentChange,
+    ChangeDelivery, CommitAgentChange, FillWorkspaceFromBranch, ForeseenAct, MergeAgentChange,
     OpenWorkspaceOnBranch,
 };
 use serde::{Deserialize, Serialize};
@@ -73,6 +73,12 @@ pub enum RunEffect {
     },
     /// Return to the beginning.
     Reset { workspace: WorkspaceId },
+    /// Ask what the rules say about acts that are not begun yet.
+    Judge {
+        /// The workspace that they would be done in.
+        workspace: WorkspaceId,
+        acts: Vec<ForeseenAct>,
+    },
     /// Run the tests in a fork.
     RunTests {
         /// The workspace that is forked.
@@ -219,6 +225,7 @@ macro_rules! workspace_in {
             | RunEffect::Fetch { workspace, .. }
             | RunEffect::Act { workspace, .. }
             | RunEffect::Reset { workspace }
+            | RunEffect::Judge { workspace, .. }
             | RunEffect::RunTests { workspace, .. }
             | RunEffect::Search { workspace, .. }
             | RunEffect::TakeChange { workspace }
@@ -241,6 +248,7 @@ impl RunEffect {
             Self::Fetch { .. } => &FETCH,
             Self::Act { action, .. } => tool(action),
             Self::Reset { .. } => &RESET,
+            Self::Judge { .. } => &JUDGE,
             Self::RunTests { .. } => &RUN_TESTS,
             Self::Search { .. } => &SEARCH_PATCH,
             Self::TakeChange { .. } => &TAKE_CHANGE,
@@ -384,6 +392,7 @@ acts! {
     SURVEY = row("survey", Read, Look, ResultDisplay::Name, "looking the project over");
     FETCH = row("fetch", Read, Look, ResultDisplay::Files, "");
     RESET = row("reset", EffectClass::Tree, Write, ResultDisplay::Files, "");
+    JUDGE = row("judge", Read, Look, ResultDisplay::Name, "");
     RUN_TESTS = row("run_tests", Read, Test, ResultDisplay::Tests, "running the tests, in the sandbox");
     SEARCH_PATCH = row("search_patch", Read, Test, ResultDisplay::Summary, "searching for a patch, with no model");
     TAKE_CHANGE = row("take_change", Read, Look, ResultDisplay::Change, "");

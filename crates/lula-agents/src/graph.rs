@@ -61,7 +61,7 @@ labels! {
 pub struct CodingGraph;
 
 /// Where the gate lets a run through to.
-fn admitted(work: &CodingState) -> RunNode {
+pub(crate) fn admitted(work: &CodingState) -> RunNode {
     // What several did together is mended by the planner.
     if work.joint.is_some() {
         return RunNode::Planner;
@@ -128,7 +128,8 @@ impl Graph for CodingGraph {
                 RunNodeExit::Fail,
                 RunNodeExit::Inconclusive,
             ],
-            RunNode::Executor | RunNode::Reporter => &[RunNodeExit::Done],
+            RunNode::Executor => &[RunNodeExit::Done, RunNodeExit::Fail],
+            RunNode::Reporter => &[RunNodeExit::Done],
         }
     }
 
@@ -181,6 +182,7 @@ impl Graph for CodingGraph {
             .on(RunNode::Coder, RunNodeExit::NoCoder, RunNode::Reporter)
             .on(RunNode::Coder, RunNodeExit::Answered, RunNode::Reporter)
             .on(RunNode::Executor, RunNodeExit::Done, RunNode::Verifier)
+            .on(RunNode::Executor, RunNodeExit::Fail, RunNode::PolicyGate)
             .on(RunNode::Verifier, RunNodeExit::Pass, RunNode::Reporter)
             .on(RunNode::Verifier, RunNodeExit::Fail, RunNode::PolicyGate)
             .on(
@@ -208,7 +210,7 @@ impl Graph for CodingGraph {
         let left = match node {
             RunNode::Ingest => nodes::ingest(work, ctx).await,
             RunNode::Router => Ok(nodes::router(work)),
-            RunNode::PolicyGate => Ok(nodes::policy_gate(work, ctx.strikes())),
+            RunNode::PolicyGate => nodes::policy_gate(work, ctx).await,
             RunNode::Planner => nodes::planner(work, ctx).await,
             RunNode::Scheduler => nodes::scheduler(work, ctx).await,
             RunNode::Contest => nodes::contest(work, ctx).await,

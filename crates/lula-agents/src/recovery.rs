@@ -16,6 +16,8 @@ pub enum AttemptFailureClass {
     TestFail,
     /// An acceptance command fails.
     Acceptance,
+    /// A command that finishes the change fails, so the change is not taken.
+    Finishing,
     /// Existing tests were changed so that they pass.
     TestTampering,
     /// The attempt ended and nothing was changed.
@@ -145,7 +147,9 @@ pub fn recover(failures: &[AttemptFailure], max_loops: u32, strikes: u32) -> Att
         | AttemptFailureClass::Syntax
         | AttemptFailureClass::TestTampering => (RetryTarget::Coder, same > 2),
         AttemptFailureClass::MissingSymbol => (RetryTarget::Context, same > 2),
-        AttemptFailureClass::TestFail | AttemptFailureClass::Acceptance => match same {
+        AttemptFailureClass::TestFail
+        | AttemptFailureClass::Acceptance
+        | AttemptFailureClass::Finishing => match same {
             1 => (RetryTarget::Coder, false),
             2 => (RetryTarget::Planner, false),
             _ => (RetryTarget::Planner, true),
@@ -243,13 +247,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn recovery_ends(classes in proptest::collection::vec(0..13_u8, 1..40), max in 0..6_u32) {
+        fn recovery_ends(classes in proptest::collection::vec(0..14_u8, 1..40), max in 0..6_u32) {
             let all = [
                 AttemptFailureClass::EditApply, AttemptFailureClass::Syntax, AttemptFailureClass::MissingSymbol,
                 AttemptFailureClass::TestFail, AttemptFailureClass::Acceptance, AttemptFailureClass::TestTampering,
                 AttemptFailureClass::NoChange, AttemptFailureClass::Malformed, AttemptFailureClass::BadPlan,
                 AttemptFailureClass::ModelUnavailable, AttemptFailureClass::PolicyDenied,
                 AttemptFailureClass::ApprovalRejected, AttemptFailureClass::EnvBroken,
+                AttemptFailureClass::Finishing,
             ];
             let failures: Vec<_> =
                 classes.iter().map(|&class| failed(all[usize::from(class)], "t")).collect();

@@ -46,6 +46,14 @@ pub struct RunTask {
     pub tests: Option<String>,
     /// Commands that must succeed when the task is done, as a shell reads them, in the first repository.
     pub accept: Vec<String>,
+    /// Commands that finish a change, as a shell reads them: formatters, generators. They run in the
+    /// workspace of the first repository after a coder's edits, in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub finish: Vec<String>,
+    /// Whether the gate asks rules and budget before an attempt; it did not when older logs were
+    /// written, which say nothing of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gated: bool,
     /// What becomes of the change.
     pub deliver: DeliverMode,
     /// Whether a person has to agree to exactly that change first.
@@ -101,6 +109,8 @@ impl RunTask {
             folder: String::new(),
             tests: None,
             accept: Vec::new(),
+            finish: Vec::new(),
+            gated: true,
             deliver: DeliverMode::Branch,
             ask_first: false,
             lane: None,
@@ -191,6 +201,15 @@ impl RunTask {
     /// What one of the other repositories is held to, where something is said.
     pub fn terms(&self, repo: usize) -> Option<&RepositoryTerms> {
         self.repositories.get(repo)?.terms.as_ref()
+    }
+
+    /// Commands that finish a change of a repository.
+    pub fn finishing(&self, repo: usize) -> &[String] {
+        match self.terms(repo) {
+            _ if repo == 0 => &self.finish,
+            Some(terms) => &terms.finish,
+            None => &[],
+        }
     }
 
     /// What the whole is rated by: what every repository says, the first where several say the same.
@@ -286,6 +305,9 @@ impl<'de> Deserialize<'de> for RunTask {
 pub struct RepositoryTerms {
     /// Commands that must succeed there when the task is done.
     pub accept: Vec<String>,
+    /// Commands that finish a change there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub finish: Vec<String>,
     /// How changes of it are rated.
     pub guidelines: Vec<Guideline>,
 }
@@ -413,11 +435,12 @@ mod tests {
     fn a_task_of_an_older_log_is_still_read() {
         let mut value = serde_json::to_value(RunTask::new("fix it", "/r")).unwrap();
         let fields = value.as_object_mut().unwrap();
-        for new in ["intent", "goal", "folder"] {
+        for new in ["intent", "goal", "folder", "gated"] {
             fields.remove(new);
         }
         let task: RunTask = serde_json::from_value(value.clone()).unwrap();
         assert_eq!(task.intent, None);
+        assert!(!task.gated, "its gate asked nothing");
         assert_eq!(serde_json::to_value(&task).unwrap(), value);
     }
 }

@@ -10,7 +10,9 @@ use lula_protocol::{
     BudgetAmounts, BudgetDimension, Digest, ProtocolVersion, RunId, ToolCall, WorkspaceId,
 };
 use lula_repair::TestSelection;
-use lula_runner_api::{CommittedAgentChangeView, DeliverChanges, TestRunRequest, TestRunResult};
+use lula_runner_api::{
+    CommittedAgentChangeView, DeliverChanges, JudgeActs, TestRunRequest, TestRunResult,
+};
 use serde::Serialize;
 
 use crate::agent_pool::{AgentPoolEvent, AgentPoolPort, NoAgentPool};
@@ -294,6 +296,10 @@ impl RunWorld {
             }
             RunEffect::TakeChange { workspace } => {
                 said(&runner.change(&workspace).await.map_err(trouble)?)
+            }
+            RunEffect::Judge { workspace, acts } => {
+                let judged = runner.judge(&workspace, &JudgeActs { acts }).await;
+                said(&judged.map_err(trouble)?)
             }
             RunEffect::RunTests { .. } | RunEffect::Search { .. } | RunEffect::Verify { .. } => {
                 let (workspace, request) = test_run(effect)?;

@@ -215,6 +215,15 @@ keys! {
               Empty: rules.toml beside your configuration file, where there is one. \
               A repository adds its own in .lula-rules.toml, which can only tighten.",
     }
+    RUN_FINISH: Vec<String> = {
+        name: "run.finish",
+        kind: ConfigValueKind::Items,
+        default: "",
+        repository: RepositoryKeyRule::Never,
+        doc: "Commands that finish every change of a run, such as a formatter, in their order. \
+              They run in the sandbox after the edits and before the tests; one that fails makes the attempt fail. \
+              `lula run --finish CMD` goes over them. A command with a comma goes into a script.",
+    }
     RUNNER_ADDRESS: String = {
         name: "runner.address",
         kind: ConfigValueKind::Text("empty, unix:PATH or HOST:PORT"),

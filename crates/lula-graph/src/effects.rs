@@ -10,7 +10,7 @@ use lula_protocol::{
 use lula_store::LeaseAfterAppend;
 use serde_json::{Value, json};
 
-use crate::ctx::{NodeContext, entry_digest};
+use crate::ctx::{NodeContext, entry_digest, kind_digest};
 use crate::ledger::BudgetExcess;
 use crate::options::BudgetPolicy;
 use crate::progress::{JournalEffect, JournalEntry};
@@ -77,6 +77,41 @@ impl NodeContext<'_> {
                 let recorded = entry_digest(&other);
                 Err(self.stray(ordinal, recorded, request).await)
             }
+        }
+    }
+
+    /// Goes on where these amounts could be held back now. Otherwise the run waits for more budget
+    /// here, before anything is begun that would need them, as it would at the effect that does.
+    pub async fn afford(&mut self, what: &str, amounts: &BudgetAmounts) -> Result<(), VisitStop> {
+        let ordinal = self.ordinal;
+        let request = kind_digest("afford");
+        match self.desk.progress.journal.get(&ordinal) {
+            Some(JournalEntry::Refused {
+                name,
+                request: recorded,
+                over: (dimension, asked, free),
+            }) if *recorded == request => {
+                let over = EffectError::OverBudget {
+                    name: name.clone(),
+                    dimension: *dimension,
+                    asked: *asked,
+                    free: *free,
+                };
+                self.take_ordinal();
+                Err(over.into())
+            }
+            // The visit went on from here: it could be afforded.
+            Some(_) => Ok(()),
+            // Takes no place in the journal where it fits: that follows from the state alone.
+            None => match self.desk.progress.ledger.allows(amounts) {
+                Ok(()) => Ok(()),
+                Err(over) => {
+                    self.enter()?;
+                    self.take_ordinal();
+                    let what = what.to_owned();
+                    Err(self.over_budget(ordinal, what, request, over).await)
+                }
+            },
         }
     }
 

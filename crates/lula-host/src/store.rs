@@ -133,6 +133,25 @@ pub async fn open(
     manner.at(&url).await
 }
 
+/// The store of a process that is going to drive runs, opened once: what it looked up before it is locked
+/// in and what it writes afterwards go through it.
+pub struct DriverStore {
+    /// Where the runs are kept.
+    pub runs: Arc<dyn RunStore>,
+    /// Learns the keys of models as soon as a task names them.
+    pub(crate) guard: SecretGuard,
+}
+
+impl DriverStore {
+    /// Opens the store that the configuration names. It has no thread until it is written to by several:
+    /// the lock of the driver's process holds for threads that begin after it.
+    pub async fn open(installation: &Installation) -> Result<Self, HostError> {
+        let guard = SecretGuard::default();
+        let runs = open(installation, guard.clone()).await?;
+        Ok(Self { runs, guard })
+    }
+}
+
 /// SQLite says that it cannot open a file, not why.
 fn explained(file: &Path, error: StoreError) -> HostError {
     let opened = std::fs::OpenOptions::new()

@@ -12,6 +12,7 @@ use lula_agents::route::TaskLane;
 use lula_agents::task::{RepositoryTerms, TaskRepository};
 use lula_agents::team::TeamPolicy;
 use lula_agents::{CoderChoice, DeliverMode, RunTask};
+use lula_config::keys;
 use lula_sandbox::policy::Profile;
 use lula_store::RunStore;
 use lula_workspace::GitProgram;
@@ -51,6 +52,8 @@ pub struct TaskRequest {
     pub tests: Option<String>,
     /// Commands that must succeed when it is done.
     pub accept: Vec<String>,
+    /// Commands that finish a change; those of the configuration where there are none.
+    pub finish: Vec<String>,
     /// Models to ask, the preferred one first.
     pub models: Vec<String>,
     /// Models that judge a doubtful change.
@@ -105,6 +108,7 @@ impl TaskRequest {
             folder: folder::meant(&repository, &here, named.is_some()),
             tests: self.tests.clone(),
             accept: named_for(&paths, &self.accept, 0),
+            finish: named_for(&paths, &self.finishing(installation), 0),
             team: self.team.clone(),
             best_of: self.best_of,
             repositories: self.with_terms(&paths, installation)?,
@@ -121,6 +125,14 @@ impl TaskRequest {
             ..RunTask::new(&self.text, repository.to_string_lossy())
         };
         Ok(if self.repair { task.repairing() } else { task })
+    }
+
+    /// The commands that finish a change, as this command line or else the configuration names them.
+    fn finishing(&self, installation: &Installation) -> Vec<String> {
+        if self.finish.is_empty() {
+            return installation.config.get(&keys::RUN_FINISH);
+        }
+        self.finish.clone()
     }
 
     fn check_models(&self, none: bool) -> Result<(), HostError> {
@@ -183,6 +195,7 @@ impl TaskRequest {
             let top = Path::new(&repository.path);
             repository.terms = Some(RepositoryTerms {
                 accept: named_for(task, &self.accept, repo),
+                finish: named_for(task, &self.finishing(installation), repo),
                 guidelines: guidelines::in_force(Some(top), installation)?,
             });
         }

@@ -12,6 +12,7 @@ mod branches;
 pub mod client;
 mod deliveries;
 mod effects;
+mod rulings;
 mod service;
 mod sessions;
 mod test_runs;
@@ -26,6 +27,7 @@ pub use branches::{
 };
 pub use deliveries::{ChangeDelivery, DeliverChanges, DeliveredChanges, DeliveredView};
 pub use effects::EffectCall;
+pub use rulings::{ActRuling, ActRulings, ForeseenAct, JudgeActs, RulingView};
 pub use service::{RunnerCapabilities, RunnerHealth, RunnerProblem};
 pub use sessions::{
     SessionControl, SessionEvent, SessionList, SessionView, StartSession, StreamName, TerminalSize,

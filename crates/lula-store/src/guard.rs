@@ -4,6 +4,8 @@
 //! append that contains one, so that a mistake elsewhere fails loudly instead of leaving a key in
 //! a database, a backup and a bundle.
 
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
 use memchr::memmem::Finder;
 
 use crate::append::{Blob, LogAppend};
@@ -11,15 +13,20 @@ use crate::error::{StoreError, StoreResult};
 use crate::record::LogRecord;
 use crate::run::NewRun;
 
-/// Values that must not be stored.
+/// Values that must not be stored. Clones watch for the same values: what one learns, a store that was
+/// opened with another refuses from then on.
 #[derive(Clone, Default)]
 pub struct SecretGuard {
-    secrets: Vec<(String, Finder<'static>)>,
+    secrets: Arc<RwLock<GuardedSecrets>>,
 }
+
+/// Names of secrets, and what finds each.
+type GuardedSecrets = Vec<(String, Finder<'static>)>;
 
 impl std::fmt::Debug for SecretGuard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let names = self.secrets.iter().map(|(name, _)| name);
+        let secrets = self.known();
+        let names = secrets.iter().map(|(name, _)| name);
         f.debug_set().entries(names).finish()
     }
 }
@@ -30,7 +37,7 @@ impl SecretGuard {
 
     /// Adds a secret. Its escaped form is looked for too, as text in JSON has it.
     #[must_use]
-    pub fn watch_for(mut self, name: &str, value: &str) -> Self {
+    pub fn watch_for(self, name: &str, value: &str) -> Self {
         if value.len() < Self::MIN_LEN {
             return self;
         }
@@ -41,29 +48,41 @@ impl SecretGuard {
                 forms.push(escaped.to_owned());
             }
         }
-        for form in forms {
-            let finder = Finder::new(form.as_bytes()).into_owned();
-            self.secrets.push((name.to_owned(), finder));
-        }
+        let finder = |form: String| Finder::new(form.as_bytes()).into_owned();
+        let found = forms
+            .into_iter()
+            .map(|form| (name.to_owned(), finder(form)));
+        self.secrets
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(found);
         self
     }
 
+    /// Watches for everything that another guard watches for too.
+    pub fn learn(&self, from: &Self) {
+        let learned = from.known().clone();
+        let mut secrets = self.secrets.write().unwrap_or_else(PoisonError::into_inner);
+        secrets.extend(learned);
+    }
+
+    fn known(&self) -> RwLockReadGuard<'_, GuardedSecrets> {
+        self.secrets.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Whether a piece of text holds a secret; then its name.
-    pub fn find(&self, bytes: &[u8]) -> Option<&str> {
-        let found = self
-            .secrets
+    pub fn find(&self, bytes: &[u8]) -> Option<String> {
+        let secrets = self.known();
+        let mut found = secrets
             .iter()
-            .find(|(_, finder)| finder.find(bytes).is_some());
-        found.map(|(name, _)| name.as_str())
+            .filter(|(_, finder)| finder.find(bytes).is_some());
+        found.next().map(|(name, _)| name.clone())
     }
 
     fn refuse(&self, what: impl FnOnce() -> String, bytes: &[u8]) -> StoreResult<()> {
         match self.find(bytes) {
             None => Ok(()),
-            Some(name) => Err(StoreError::Secret {
-                what: what(),
-                name: name.to_owned(),
-            }),
+            Some(name) => Err(StoreError::Secret { what: what(), name }),
         }
     }
 
@@ -81,7 +100,7 @@ impl SecretGuard {
     }
 
     pub(crate) fn check_append(&self, append: &LogAppend) -> StoreResult<()> {
-        if self.secrets.is_empty() {
+        if self.known().is_empty() {
             return Ok(());
         }
         self.check(&append.records, &append.blobs)?;
@@ -108,9 +127,17 @@ mod tests {
     fn a_secret_is_found_plain_and_as_json_writes_it() {
         let guard = SecretGuard::default().watch_for("deploy key", "line one\nline two");
         let json = serde_json::to_vec(&"x line one\nline two y").unwrap();
-        assert_eq!(guard.find(&json), Some("deploy key"));
-        assert_eq!(guard.find(b"x line one\nline two y"), Some("deploy key"));
+        assert_eq!(guard.find(&json).as_deref(), Some("deploy key"));
+        assert!(guard.find(b"x line one\nline two y").is_some());
         assert_eq!(guard.find(b"line one"), None);
+    }
+
+    #[test]
+    fn a_guard_that_is_in_use_learns_more() {
+        let guard = SecretGuard::default();
+        let of_store = guard.clone();
+        guard.learn(&SecretGuard::default().watch_for("api key", "sk-very-secret"));
+        assert!(of_store.find(b"it is sk-very-secret").is_some());
     }
 
     #[test]

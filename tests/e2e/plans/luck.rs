@@ -21,11 +21,12 @@ use lula_repair::trial::{
     AcceptanceResult, ProjectTestResults, TestBaseline, TestRunAttempt, VerificationEvidence,
 };
 use lula_runner_api::{
-    CheckoutOriginView, CommitAgentChange, CommittedAgentChangeView, CommittedChangeView,
-    ConflictFile, DeliverChanges, DeliveredChanges, EffectCall, FillWorkspaceFromBranch,
-    FilledWorkspaceView, IntegrationBranchRef, IntegrationBranchView, MergeAgentChange,
-    MergeAgentChangeResult, OpenWorkspace, OpenWorkspaceOnBranch, RunnerProblem, TestRunRequest,
-    TestRunResult, ToolCallBatchItem, WorkspaceState, WorkspaceView,
+    ActRuling, ActRulings, CheckoutOriginView, CommitAgentChange, CommittedAgentChangeView,
+    CommittedChangeView, ConflictFile, DeliverChanges, DeliveredChanges, EffectCall,
+    FillWorkspaceFromBranch, FilledWorkspaceView, IntegrationBranchRef, IntegrationBranchView,
+    JudgeActs, MergeAgentChange, MergeAgentChangeResult, OpenWorkspace, OpenWorkspaceOnBranch,
+    RulingView, RunnerProblem, TestRunRequest, TestRunResult, ToolCallBatchItem, WorkspaceState,
+    WorkspaceView,
 };
 
 use super::bench::Bench;
@@ -266,6 +267,20 @@ impl RunnerPort for Luck {
             diff: taken.diff,
             tree: taken.digest,
         })
+    }
+
+    async fn judge(
+        &self,
+        _: &WorkspaceId,
+        acts: &JudgeActs,
+    ) -> Result<ActRulings, RunnerPortError> {
+        let allowed = |_| ActRuling {
+            ruling: RulingView::Allow,
+            rule: None,
+            reason: "no rule is about it".to_owned(),
+        };
+        let rulings = acts.acts.iter().map(allowed).collect();
+        Ok(ActRulings { rulings })
     }
 
     async fn run_tests(

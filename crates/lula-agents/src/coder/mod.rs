@@ -104,6 +104,21 @@ pub(crate) fn is_left(work: &CodingState) -> bool {
     !matches!(writer(work), AttemptCoder::NoCoder(_))
 }
 
+/// The model that writes next, where one does and that is clear already.
+pub(crate) fn next_model(work: &CodingState) -> Option<&ModelChoice> {
+    // Before the tests were run, a task of failing tests may still be one for the search.
+    let open = work.baseline_of(0).is_none() && work.task.intent != Some(TaskIntent::Change);
+    if open && work.task.coder != CoderChoice::Model {
+        return None;
+    }
+    match writer(work) {
+        AttemptCoder::WithTools(chosen)
+        | AttemptCoder::Editor(chosen, _)
+        | AttemptCoder::Reader(chosen) => Some(chosen.model),
+        AttemptCoder::Repairer | AttemptCoder::NoCoder(_) => None,
+    }
+}
+
 /// Who writes next. Pure.
 fn writer(work: &CodingState) -> AttemptCoder<'_> {
     let searched = work.failures.iter().find(|failure| failure.by == REPAIRER);

@@ -8,7 +8,7 @@ use lula_graph::{NodeContext, NodeExit, NodeVisitFuture, VisitStop};
 use lula_models::normal::{
     MessagePart, MessageRole, ModelMessage, ModelRequest, ModelTool, ModelToolCall,
 };
-use lula_protocol::call::{ExecCommand, ListFiles, OutlineFile, ReadFile, SearchFiles, WriteFile};
+use lula_protocol::call::{ListFiles, OutlineFile, ReadFile, SearchFiles, WriteFile};
 use lula_protocol::{ToolAction, WorkspaceId};
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ use super::{done, gave_up, prompt};
 use crate::effects::RunEffect;
 use crate::graph::{CodingGraph, RunNodeExit};
 use crate::model_choice::{ChosenModel, VisitModelUsage};
-use crate::nodes::{tried, workspace};
+use crate::nodes::{shell, tried, workspace};
 use crate::recovery::AttemptFailureClass;
 use crate::runner_port::{Reply, ToolRefusal};
 use crate::team::PROPOSE;
@@ -253,19 +253,7 @@ fn action(call: &ModelToolCall) -> Result<ToolAction, String> {
         "search" => ToolAction::Search(typed::<SearchFiles>(arguments)?),
         "outline" => ToolAction::Outline(typed::<OutlineFile>(arguments)?),
         "write_file" => ToolAction::WriteFile(typed::<WriteFile>(arguments)?),
-        "run" => ToolAction::Exec(ExecCommand {
-            argv: vec![
-                "/bin/sh".to_owned(),
-                "-c".to_owned(),
-                text_of(arguments, "command"),
-            ],
-            cwd: String::new(),
-            env: [("TZ", "UTC"), ("LC_ALL", "C.UTF-8")]
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .into(),
-            stdin: None,
-            timeout_ms: None,
-        }),
+        "run" => shell(&text_of(arguments, "command"), ""),
         other => return Err(format!("there is no tool {other:?}")),
     })
 }

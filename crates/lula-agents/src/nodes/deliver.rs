@@ -1,7 +1,9 @@
-//! Delivery: whether the run's change goes anywhere, who is asked first, and the one effect that takes
-//! it there. The reporter calls it; what the run says at its end is `graph::report`.
+//! The reporter delivers: whether the run's change goes anywhere, who is asked first, and the one effect
+//! that takes it there. What the run says at its end is `graph::report`.
 
-use lula_graph::{ApprovalAnswer, ApprovalAsk, EffectRequest, NodeContext, VisitStop};
+use lula_graph::{
+    ApprovalAnswer, ApprovalAsk, EffectRequest, NodeContext, NodeExit, NodeVisitFuture, VisitStop,
+};
 use lula_protocol::Digest;
 use lula_protocol::digest::DigestDomain;
 use lula_protocol::interrupt::ApprovalRule;
@@ -9,13 +11,25 @@ use lula_runner_api::{ChangeDelivery, DeliveredView};
 
 use super::{repositories, tried, workspace};
 use crate::effects::{RepositoryChangeDelivery, RunEffect};
+use crate::graph::{CodingGraph, RunNodeExit};
 use crate::guidelines::broken;
 use crate::task::DeliverMode;
 use crate::verdict::RunVerdict;
 use crate::work::{CoderProposal, CodingState, EarlyEnd, RepositoryEvent, RunStateEvent};
 
+/// Delivers what may be delivered, and says what became of it; what the run is worth was said before.
+pub(crate) async fn visit(
+    work: &CodingState,
+    ctx: &mut NodeContext<'_>,
+) -> NodeVisitFuture<CodingGraph> {
+    let events = deliver(work, ctx).await?;
+    Ok(events
+        .into_iter()
+        .fold(NodeExit::by(RunNodeExit::Done), NodeExit::with))
+}
+
 /// Delivers the changes of a run, if they are to go anywhere; tells where they arrived, or why not.
-pub(super) async fn deliver(
+async fn deliver(
     work: &CodingState,
     ctx: &mut NodeContext<'_>,
 ) -> Result<Vec<RunStateEvent>, VisitStop> {

@@ -3,6 +3,8 @@
 mod contest;
 mod context;
 mod deliver;
+mod executor;
+mod gate;
 mod planner;
 mod repositories;
 mod scheduler;
@@ -12,25 +14,25 @@ mod shared_plan;
 mod verifier;
 
 use lula_graph::{EffectError, NodeContext, NodeExit, NodeVisitFuture, VisitStop};
-use lula_protocol::{RunId, WorkspaceId};
+use lula_protocol::call::ExecCommand;
+use lula_protocol::{RunId, ToolAction, WorkspaceId};
 
-use lula_runner_api::{CommittedChangeView, IntegrationBranchRef, OpenWorkspaceOnBranch};
+use lula_runner_api::{IntegrationBranchRef, OpenWorkspaceOnBranch};
 
 use crate::coder;
 use crate::effects::RunEffect;
 use crate::graph::{CodingGraph, NodeDeparture, RunNodeExit};
-use crate::guidelines::{RatingPhase, rate};
-use crate::recovery::{AttemptRecovery, recover};
 use crate::route::{TaskLane, route};
 use crate::runner_port::{AgentWorkspace, workspace_of};
-use crate::work::{
-    CoderProposal, CodingState, EarlyEnd, RepositoryEvent, RetryPlan, RunStateEvent,
-};
+use crate::work::{CodingState, EarlyEnd, RepositoryEvent, RunStateEvent};
 use crate::world::DriverFenceReport;
 
 pub(crate) use coder::visit as coder;
 pub(crate) use contest::visit as contest;
 pub(crate) use context::visit as context_builder;
+pub(crate) use deliver::visit as reporter;
+pub(crate) use executor::visit as executor;
+pub(crate) use gate::visit as policy_gate;
 pub(crate) use planner::visit as planner;
 pub(crate) use scheduler::visit as scheduler;
 pub(crate) use verifier::visit as verifier;
@@ -130,76 +132,16 @@ pub(crate) fn router(work: &CodingState) -> NodeDeparture {
     NodeExit::by(way).with(RunStateEvent::Routed { lane })
 }
 
-/// Whether the run may go on: by the task's loop limit, the strikes of the loop guard, and what the
-/// class of the last failure allows. Rules about acts are asked where an act is ordered, by the
-/// runner; a budget that is spent suspends the run at its next effect instead of ending it here.
-pub(crate) fn policy_gate(work: &CodingState, strikes: u32) -> NodeDeparture {
-    let handled = usize::try_from(work.loops).unwrap_or(usize::MAX);
-    if work.failures.len() <= handled {
-        return NodeExit::by(RunNodeExit::Allow);
-    }
-    if let (Some(_), Some(failure)) = (&work.contest, work.failures.last()) {
-        // Every candidate has tried again already.
-        let why = failure.evidence.clone();
-        let end = EarlyEnd::Halted { why };
-        return NodeExit::by(RunNodeExit::Deny).with(RunStateEvent::Ending { end });
-    }
-    match recover(&work.failures, work.task.max_loops, strikes) {
-        AttemptRecovery::Retry {
-            target,
-            another_model,
-        } => {
-            let retry = RetryPlan {
-                target,
-                another_model,
-            };
-            NodeExit::by(RunNodeExit::Allow).with(RunStateEvent::Retrying { retry })
-        }
-        AttemptRecovery::Halt(why) => {
-            let end = EarlyEnd::Halted { why };
-            NodeExit::by(RunNodeExit::Deny).with(RunStateEvent::Ending { end })
-        }
-    }
-}
-
-/// Takes what the coder left in the workspace.
-pub(crate) async fn executor(
-    work: &CodingState,
-    ctx: &mut NodeContext<'_>,
-) -> NodeVisitFuture<CodingGraph> {
-    let effect = RunEffect::TakeChange {
-        workspace: workspace(work)?,
-    };
-    let taken: CommittedChangeView = ctx.effect(effect.request()).await?;
-    let (by, summary) = work.made.clone().unwrap_or_default();
-    let mut proposal = CoderProposal {
-        by,
-        summary,
-        diff: taken.diff,
-        files: taken.files,
-        tree: taken.tree,
-    };
-    let others = repositories::take(work, &mut proposal, ctx).await?;
-    let executed = RunStateEvent::Executed { proposal };
-    let left = others
-        .into_iter()
-        .fold(NodeExit::by(RunNodeExit::Done), NodeExit::with);
-    if work.task.guidance.guidelines.is_empty() {
-        return Ok(left.with(executed));
-    }
-    let mut now = work.clone();
-    now.apply(&executed);
-    let rating = rate(&now, RatingPhase::Change);
-    Ok(left.with(executed).with(RunStateEvent::Rated { rating }))
-}
-
-/// Delivers what may be delivered, and says what became of it; what the run is worth was said before.
-pub(crate) async fn reporter(
-    work: &CodingState,
-    ctx: &mut NodeContext<'_>,
-) -> NodeVisitFuture<CodingGraph> {
-    let events = deliver::deliver(work, ctx).await?;
-    Ok(events
-        .into_iter()
-        .fold(NodeExit::by(RunNodeExit::Done), NodeExit::with))
+/// A command as a shell reads it, in a folder of the workspace; the same for a model's and for those that
+/// finish a change.
+pub(crate) fn shell(command: &str, folder: &str) -> ToolAction {
+    ToolAction::Exec(ExecCommand {
+        argv: vec!["/bin/sh".to_owned(), "-c".to_owned(), command.to_owned()],
+        cwd: folder.to_owned(),
+        env: [("TZ", "UTC"), ("LC_ALL", "C.UTF-8")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into(),
+        stdin: None,
+        timeout_ms: None,
+    })
 }

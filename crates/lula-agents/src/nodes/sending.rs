@@ -195,6 +195,9 @@ fn errand(work: &CodingState, entry: &PlanStepEntry, handoff: AgentHandoff) -> R
         tests: of.tests.clone(),
         folder: of.folder_of(entry.step.repo).to_owned(),
         accept: entry.step.acceptance.clone(),
+        // The whole is finished where it is put together, not the part of each.
+        finish: Vec::new(),
+        gated: of.gated,
         deliver: DeliverMode::None,
         lane: Some(TaskLane::Interactive),
         coder: of.coder,

@@ -4,6 +4,7 @@
 //! log becomes a request by the identity of its effect (`EffectIdentity::call`). What the runner
 //! answers is kept as it is, or put into words for a coder in `reply` and `merge`.
 
+mod client;
 mod merge;
 mod reading;
 mod reply;
@@ -15,15 +16,16 @@ use lula_protocol::{
 };
 use lula_runner_api::client::RunnerClientError;
 use lula_runner_api::{
-    CommitAgentChange, CommittedAgentChangeView, CommittedChangeView, DeliverChanges,
+    ActRulings, CommitAgentChange, CommittedAgentChangeView, CommittedChangeView, DeliverChanges,
     DeliveredChanges, EffectCall, FillWorkspaceFromBranch, FilledWorkspaceView,
-    IntegrationBranchRef, IntegrationBranchView, MergeAgentChange, MergeAgentChangeResult,
-    OpenWorkspace, OpenWorkspaceOnBranch, TestRunRequest, TestRunResult, ToolCallBatchItem,
-    WorkspaceView,
+    IntegrationBranchRef, IntegrationBranchView, JudgeActs, MergeAgentChange,
+    MergeAgentChangeResult, OpenWorkspace, OpenWorkspaceOnBranch, TestRunRequest, TestRunResult,
+    ToolCallBatchItem, WorkspaceView,
 };
 
 use crate::world::ProgressObserver;
 
+pub use client::RunnerPortClient;
 pub use merge::MergeOutcome;
 pub(crate) use reading::{adopt, fetch, files, reset};
 pub use reply::{Reply, ToolRefusal};
@@ -141,6 +143,13 @@ pub trait RunnerPort: Send + Sync + 'static {
     /// What was changed since the beginning.
     async fn change(&self, workspace: &WorkspaceId)
     -> Result<CommittedChangeView, RunnerPortError>;
+
+    /// What the rules of a workspace say about acts, none of which is done.
+    async fn judge(
+        &self,
+        workspace: &WorkspaceId,
+        acts: &JudgeActs,
+    ) -> Result<ActRulings, RunnerPortError>;
 
     /// Runs tests, verifies or searches in private forks of a workspace as it is now.
     async fn run_tests(

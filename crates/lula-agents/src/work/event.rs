@@ -4,7 +4,9 @@ use lula_protocol::{BudgetAmounts, EffectId, RunId};
 use lula_repair::trial::ProjectTestResults;
 use serde::{Deserialize, Serialize};
 
-use super::parts::{CoderBrief, CoderProposal, EarlyEnd, ResearchAnswer, RetryPlan};
+use super::parts::{
+    CoderBrief, CoderProposal, EarlyEnd, ForeseenQuestion, ResearchAnswer, RetryPlan,
+};
 use super::repository::RepositoryEvent;
 use crate::agent_pool::AgentResult;
 use crate::guidelines::{ChangeConfidence, StepRating};
@@ -29,6 +31,11 @@ pub enum RunStateEvent {
     },
     /// The lane is chosen.
     Routed { lane: TaskLane },
+    /// The rules were asked before anything was begun, and forbid nothing.
+    Foreseen {
+        /// What they would ask people about.
+        questions: Vec<ForeseenQuestion>,
+    },
     /// A plan is made.
     Planned {
         /// The steps, one sentence each.
@@ -47,6 +54,8 @@ pub enum RunStateEvent {
         by: String,
         summary: String,
     },
+    /// Commands finished what a coder left.
+    Finished { commands: Vec<String> },
     /// The change is this.
     Executed {
         /// What the change is.

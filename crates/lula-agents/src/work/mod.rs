@@ -23,7 +23,7 @@ use crate::world::DriverFenceReport;
 
 pub use event::RunStateEvent;
 pub use lula_repair::trial::TestBaseline;
-pub use parts::{CoderBrief, CoderProposal, EarlyEnd, ResearchAnswer, RetryPlan};
+pub use parts::{CoderBrief, CoderProposal, EarlyEnd, ForeseenQuestion, ResearchAnswer, RetryPlan};
 pub use repository::{RepositoryEvent, RepositoryPlace, RepositoryState};
 
 /// The state of a run.
@@ -258,7 +258,10 @@ impl CodingState {
             RunStateEvent::Weighed { confidence } => self.confidence = Some(confidence.clone()),
             RunStateEvent::Ending { end } => self.end = Some(end.clone()),
             RunStateEvent::Answered { answer } => self.answer = Some(answer.clone()),
-            RunStateEvent::PlanRefused { .. } => {}
+            // Told to people; nothing that follows depends on it.
+            RunStateEvent::PlanRefused { .. }
+            | RunStateEvent::Foreseen { .. }
+            | RunStateEvent::Finished { .. } => {}
             RunStateEvent::Shared {
                 dag,
                 roles,

@@ -50,6 +50,19 @@ pub struct ResearchAnswer {
     pub approve: Option<bool>,
 }
 
+/// Something that rules will want a person's word on, known before anything was begun.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ForeseenQuestion {
+    /// The act: a command as the operator wrote it, or the delivery.
+    pub act: String,
+    /// Why the rules ask, with the rule.
+    pub reason: String,
+    /// Whether the run will wait for the answer. Tests and acceptance commands run in private forks,
+    /// of which nothing stays, without one.
+    pub waits: bool,
+}
+
 /// The try that follows a failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -381,6 +381,73 @@ async fn a_refused_budget_is_told_to_the_node() {
     assert_eq!(engine.replay(&run).await.unwrap().differences, []);
 }
 
+/// Looks, and begins something only where 100 can be afforded.
+fn careful() -> Single {
+    Single::new(|ctx| {
+        Box::pin(async move {
+            let seen: String = ctx.effect(EffectRequest::read("look", &1)).await?;
+            let price = BudgetAmounts::none().with(BudgetDimension::MicroUsd, 100);
+            ctx.afford("the rest", &price).await?;
+            let next: String = ctx.effect(EffectRequest::read("look", &2)).await?;
+            Ok(format!("{seen}, {next}"))
+        })
+    })
+}
+
+#[tokio::test]
+async fn what_cannot_be_afforded_is_not_begun_and_waits() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, clock) = (sqlite(directory.path()), HandClock::new());
+    let engine = engine(careful(), store, Arc::new(ObligingWorld), &clock);
+    let (_, start) = poor();
+    let (run, rested) = engine.run(&(), &start).await.unwrap();
+    let RestReason::Waiting(pending) = rested else {
+        panic!("{rested:?}")
+    };
+    let expected = RunInterrupt::Budget {
+        dimension: BudgetDimension::MicroUsd,
+        asked: 100,
+        free: 60,
+    };
+    assert_eq!(pending.interrupt, expected);
+    assert_eq!(engine.replay(&run).await.unwrap().differences, []);
+    let raise = RunSignal::RaiseLimit {
+        dimension: BudgetDimension::MicroUsd,
+        to: 100,
+        by: "alice".parse().unwrap(),
+    };
+    engine.send(&run, &raise).await.unwrap();
+    let rested = engine.resume(&run).await.unwrap();
+    let Some(RestReason::Done(ended)) = rested else {
+        panic!("{rested:?}")
+    };
+    assert_eq!(ended.summary, "did look 1, did look 2");
+    assert_eq!(engine.replay(&run).await.unwrap().differences, []);
+}
+
+#[tokio::test]
+async fn what_cannot_be_afforded_ends_a_run_that_may_not_wait() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, clock) = (sqlite(directory.path()), HandClock::new());
+    let refuse = EngineOptions {
+        on_budget: BudgetPolicy::Refuse,
+        ..options()
+    };
+    let engine = engine_with(careful(), store, Arc::new(ObligingWorld), &clock, refuse);
+    let (_, start) = poor();
+    let (run, rested) = engine.run(&(), &start).await.unwrap();
+    let RestReason::Done(ended) = rested else {
+        panic!("{rested:?}")
+    };
+    assert_eq!(ended.exit, lula_protocol::RunExit::Budget);
+    assert!(
+        ended.summary.contains("the rest may need 100"),
+        "{}",
+        ended.summary
+    );
+    assert_eq!(engine.replay(&run).await.unwrap().differences, []);
+}
+
 #[tokio::test]
 async fn a_waiting_run_is_cancelled() {
     let asked = ask(gated("the diff")).await;

@@ -14,6 +14,7 @@ pub mod worker;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lula_agents::runner_port::RunnerPortClient;
 use lula_agents::{AgentPoolPort, CodingGraph, CodingState, RunTask, RunWorld, RunnerPort};
 use lula_graph::{
     CancellationToken, EffectWorld, EngineOptions, GraphEngine, RestReason, RunStart, RunState,
@@ -26,8 +27,8 @@ use crate::diagnosis::TracedWorld;
 use crate::error::HostError;
 use crate::installation::Installation;
 use crate::record::{local_principal, now_ms};
-use crate::runner_client::{FencedDriver, RunnerPortClient};
-use crate::store;
+use crate::runner_client::FencedDriver;
+use crate::store::{self, DriverStore};
 use crate::story::follow::RunLogFollower;
 use agent_pool::AgentPool;
 use mailbox::{AgentPoolMember, PlanChangeMailbox};
@@ -117,8 +118,9 @@ pub async fn begin_as(
 impl Driver {
     /// A driver in a process that is locked out of what its runner works on: from here on it starts
     /// nothing that needs a file of the repository.
-    pub async fn open(
+    pub fn open(
         fenced: FencedDriver,
+        store: DriverStore,
         observer: Arc<dyn Observer>,
         stop: StopRequest,
         installation: &Installation,
@@ -138,7 +140,8 @@ impl Driver {
         if let Some(text) = shortfall {
             observer.detail(text);
         }
-        let store = store::open(installation, guard).await?;
+        store.guard.learn(&guard);
+        let store = store.runs;
         let index = installation
             .state_directory()?
             .join(store::RUNS)

@@ -7,13 +7,13 @@
 use std::path::PathBuf;
 
 use lula_agents::RunTask;
+use lula_agents::runner_port::RunnerPortClient;
 use lula_agents::world::DriverFence;
 use lula_config::keys;
 use lula_config::variables::RUNNER_KEY;
 use lula_runner_api::client::{RunnerAddress, RunnerChild, RunnerClient, RunnerCommand};
 use lula_sandbox::HostToolchains;
 
-use super::RunnerPortClient;
 use crate::diagnosis;
 use crate::drive::{DriverKeys, fence};
 use crate::error::HostError;

@@ -23,6 +23,7 @@ pub mod standing;
 use std::collections::{BTreeMap, VecDeque};
 
 use lula_agents::plan::PlanGraph;
+use lula_agents::work::RunStateEvent;
 use lula_agents::{RunNode, RunNodeExit};
 use lula_graph::GraphLabel;
 use lula_protocol::{BudgetAmounts, EffectId, EventBody, RunExit};
@@ -145,11 +146,20 @@ impl Words {
     }
 }
 
-fn relevance(body: &EventBody, node: &str, good: Option<bool>) -> LiveRelevance {
+fn relevance(body: &EventBody, values: &[Value], node: &str, good: Option<bool>) -> LiveRelevance {
+    // What rules will ask is news, also where the gate lets the run through.
+    let foreseen = |value: &Value| {
+        matches!(
+            read::<RunStateEvent>(value),
+            Some(RunStateEvent::Foreseen { .. })
+        )
+    };
     match body {
         EventBody::RunStarted { .. } => LiveRelevance::Known,
         EventBody::NodeLeft { node, outcome, .. }
-            if node == RunNode::PolicyGate.name() && outcome == RunNodeExit::Allow.name() =>
+            if node == RunNode::PolicyGate.name()
+                && outcome == RunNodeExit::Allow.name()
+                && !values.iter().any(foreseen) =>
         {
             LiveRelevance::Known
         }
@@ -183,7 +193,7 @@ impl StoryTeller {
             kind: said.kind,
             event: body.kind(),
             settles: matches!(body, EventBody::EffectSettled { .. }),
-            relevance: relevance(body, &self.node, said.good),
+            relevance: relevance(body, values, &self.node, said.good),
             node: self.node.clone(),
             visit: self.visit,
             name: acts::shown(said.name),

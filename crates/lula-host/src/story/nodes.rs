@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use lula_agents::route::TaskLane;
 use lula_agents::verdict::{RunVerdict, TestRunAttempt};
-use lula_agents::work::{EarlyEnd, RepositoryEvent, RunStateEvent};
+use lula_agents::work::{EarlyEnd, ForeseenQuestion, RepositoryEvent, RunStateEvent};
 use serde_json::Value;
 
 use super::{StoryEventKind, StoryTeller, Words, read, words};
@@ -103,6 +103,8 @@ impl StoryTeller {
             RunStateEvent::Coded { by, summary } => {
                 (format!("{by}: {}", first_line(summary)), None)
             }
+            RunStateEvent::Foreseen { questions } => (foreseen_text(questions), None),
+            RunStateEvent::Finished { commands } => (finished_text(commands), None),
             RunStateEvent::Executed { proposal } => (proposal_text(proposal), None),
             RunStateEvent::Failed { failure } => {
                 let class = format!("{:?}", failure.class);
@@ -189,4 +191,23 @@ impl StoryTeller {
                 .unwrap_or_default(),
         }
     }
+}
+
+/// What rules will ask people about, and what they would ask about if it left anything behind.
+fn foreseen_text(questions: &[ForeseenQuestion]) -> String {
+    let told = questions.iter().map(|one| {
+        let ForeseenQuestion { act, reason, waits } = one;
+        if *waits {
+            format!("will ask: {act}: {reason}")
+        } else {
+            format!("{act} runs in private copies, without a question: {reason}")
+        }
+    });
+    told.collect::<Vec<_>>().join("; ")
+}
+
+/// Which commands finished a change.
+fn finished_text(commands: &[String]) -> String {
+    let commands: Vec<_> = commands.iter().map(|one| format!("{one:?}")).collect();
+    format!("finished by {}", commands.join(", "))
 }

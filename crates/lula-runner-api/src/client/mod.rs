@@ -19,11 +19,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::{
-    ApprovalList, ApprovalView, CheckoutRequest, CommitWorkspace, CommittedChangeView,
-    CommittedWorkspace, DeliverChanges, DeliveredChanges, DiffView, EffectCall, OpenWorkspace,
-    RestoreSnapshot, RunnerCapabilities, RunnerHealth, SessionControl, SessionList, StartSession,
-    TakeSnapshot, TestRunRequest, ToolCallBatch, ToolCallBatchItem, ToolCallBatchMode,
-    ToolCallBatchResult, UndoCommit, WorkspaceList, WorkspaceView,
+    ActRulings, ApprovalList, ApprovalView, CheckoutRequest, CommitWorkspace, CommittedChangeView,
+    CommittedWorkspace, DeliverChanges, DeliveredChanges, DiffView, EffectCall, JudgeActs,
+    OpenWorkspace, RestoreSnapshot, RunnerCapabilities, RunnerHealth, SessionControl, SessionList,
+    StartSession, TakeSnapshot, TestRunRequest, ToolCallBatch, ToolCallBatchItem,
+    ToolCallBatchMode, ToolCallBatchResult, UndoCommit, WorkspaceList, WorkspaceView,
 };
 
 pub use connection::RunnerAddress;
@@ -147,6 +147,16 @@ impl RunnerClient {
             Ok(events) => Ok(events),
             Err(answer) => Err(answer.refusal()),
         }
+    }
+
+    /// Asks what the rules of a workspace say about acts, without doing any.
+    pub async fn judge(
+        &self,
+        id: &WorkspaceId,
+        acts: &JudgeActs,
+    ) -> Result<ActRulings, RunnerClientError> {
+        self.post(&format!("/v1/workspaces/{id}/rulings"), acts)
+            .await
     }
 
     /// Puts exactly the judged changes into their repositories: all of them or none. Where a rule

@@ -138,6 +138,10 @@ async fn answered(
             let id = workspace(variable)?;
             done(route, shared, move |service| service.taken(&id)).await
         }
+        RunnerOperation::Judge => {
+            let (id, body) = (workspace(variable)?, body(request).await?);
+            done(route, shared, move |service| service.judge(&id, &body)).await
+        }
         RunnerOperation::RunTests => {
             let events = wants_events(request.headers());
             let (id, body) = (workspace(variable)?, body(request).await?);

@@ -6,14 +6,14 @@ use lula_protocol::{ApprovalToken, ToolCall, ToolResult};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use lula_runner_api::{
-    ApprovalList, ApprovalView, CommitAgentChange, CommitWorkspace, CommittedAgentChangeView,
-    CommittedChangeView, CommittedWorkspace, DeliverChanges, DeliveredChanges, DiffView,
-    EffectCall, FillWorkspaceFromBranch, FilledWorkspaceView, IntegrationBranchList,
-    IntegrationBranchRef, IntegrationBranchView, MergeAgentChange, MergeAgentChangeResult,
-    OpenWorkspace, OpenWorkspaceOnBranch, RestoreSnapshot, RunnerCapabilities, RunnerHealth,
-    SessionControl, SessionEvent, SessionList, SessionView, StartSession, TakeSnapshot,
-    TestRunEvent, TestRunRequest, ToolCallBatch, ToolCallBatchResult, UndoCommit, WorkspaceList,
-    WorkspaceView,
+    ActRulings, ApprovalList, ApprovalView, CommitAgentChange, CommitWorkspace,
+    CommittedAgentChangeView, CommittedChangeView, CommittedWorkspace, DeliverChanges,
+    DeliveredChanges, DiffView, EffectCall, FillWorkspaceFromBranch, FilledWorkspaceView,
+    IntegrationBranchList, IntegrationBranchRef, IntegrationBranchView, JudgeActs,
+    MergeAgentChange, MergeAgentChangeResult, OpenWorkspace, OpenWorkspaceOnBranch,
+    RestoreSnapshot, RunnerCapabilities, RunnerHealth, SessionControl, SessionEvent, SessionList,
+    SessionView, StartSession, TakeSnapshot, TestRunEvent, TestRunRequest, ToolCallBatch,
+    ToolCallBatchResult, UndoCommit, WorkspaceList, WorkspaceView,
 };
 
 /// What a request asks for.
@@ -35,6 +35,7 @@ pub(super) enum RunnerOperation {
     ForkWorkspace,
     UndoCommit,
     TakeChange,
+    Judge,
     RunTests,
     OpenBranch,
     ListBranches,
@@ -153,6 +154,9 @@ routes! {
     TakeChange POST "/v1/workspaces/{workspace}/change" "take_change"
         "What was changed since the commit it is that of, as git sees it"
         () => 200 RunnerReply::Json(schema::<CommittedChangeView>);
+    Judge POST "/v1/workspaces/{workspace}/rulings" "judge"
+        "What its rules say about acts, none of which is done"
+        (JudgeActs) => 200 RunnerReply::Json(schema::<ActRulings>);
     RunTests POST "/v1/workspaces/{workspace}/test-runs" "run_tests"
         "Run tests, verify a change, or search for a patch, in private forks of it"
         (TestRunRequest) => 200 RunnerReply::Events(schema::<TestRunEvent>);

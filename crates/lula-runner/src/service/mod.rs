@@ -31,6 +31,7 @@ mod proposal;
 mod recovery;
 mod refusal;
 mod room;
+mod rulings;
 mod runner;
 mod running;
 mod scope;

@@ -1,4 +1,5 @@
-//! SQLite: the embedded default. One file, one writer thread with group commit, readers beside it.
+//! SQLite: the embedded default. One file, one writer with group commit, readers beside it, and no thread
+//! before there is work for one.
 
 mod ahead;
 mod neighbours;
@@ -28,6 +29,7 @@ use crate::record::{LogHead, LogRecord};
 use crate::run::{Durability, LeaseClaim, NewRun, RunFilter, RunLease, RunRow};
 use crate::store::{RunStore, StoreHint};
 use ahead::WalPreallocator;
+use neighbours::NeighbourWatch;
 use writer::{SqliteThreads, SqliteWriter};
 
 const READERS: usize = 2;
@@ -64,6 +66,7 @@ impl Default for SqliteOptions {
 pub struct SqliteStore {
     path: PathBuf,
     threads: SqliteThreads,
+    neighbours: NeighbourWatch,
     hints: broadcast::Sender<StoreHint>,
     calls: broadcast::Sender<StoreHint>,
     guard: SecretGuard,
@@ -138,11 +141,11 @@ impl SqliteStore {
             ahead: (options.durability == Durability::PowerLoss)
                 .then(|| WalPreallocator::of(&path)),
         };
-        let threads = SqliteThreads::start(pen, readers, &path)?;
+        let threads = SqliteThreads::new(pen, readers, &path);
         let (hints, _) = broadcast::channel(HINTS);
         let (calls, _) = broadcast::channel(HINTS);
-        neighbours::watch(&path, hints.downgrade(), calls.downgrade())?;
         Ok(Self {
+            neighbours: NeighbourWatch::of(&path)?,
             path,
             threads,
             hints,
@@ -384,10 +387,14 @@ impl RunStore for SqliteStore {
     }
 
     fn watch(&self) -> broadcast::Receiver<StoreHint> {
-        self.hints.subscribe()
+        let hints = self.hints.subscribe();
+        self.neighbours.begin(&self.hints, &self.calls);
+        hints
     }
 
     fn watch_signals(&self) -> broadcast::Receiver<StoreHint> {
-        self.calls.subscribe()
+        let calls = self.calls.subscribe();
+        self.neighbours.begin(&self.hints, &self.calls);
+        calls
     }
 }

@@ -6,8 +6,11 @@
 //! share one flush to disk, and a lone append never waits for company. Each job has a savepoint of
 //! its own, so that one that is refused leaves nothing behind and the others are kept. No caller gets
 //! an answer before the commit.
+//!
+//! Threads begin with the first job that has to wait for one: a process that only reads, one job after
+//! the other, has none, and can still lock itself in.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -73,10 +76,17 @@ fn again(error: &StoreError) -> StoreError {
 }
 
 /// The connections, and the threads that work with them.
-#[derive(Clone)]
 pub(super) struct SqliteThreads {
     writer: Arc<Writer>,
     readers: Arc<[Mutex<Connection>]>,
+    path: PathBuf,
+    /// Where jobs wait, once one had to.
+    queues: Mutex<Option<JobQueues>>,
+}
+
+/// Jobs on their way to the threads, which end with it.
+#[derive(Clone)]
+struct JobQueues {
     writes: Sender<Box<dyn Job>>,
     reads: Sender<Box<dyn Job>>,
 }
@@ -122,35 +132,45 @@ fn try_lock<T>(shared: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
 }
 
 impl SqliteThreads {
-    pub(super) fn start(
-        pen: SqliteWriter,
-        readers: Vec<Connection>,
-        path: &Path,
-    ) -> StoreResult<Self> {
-        let (write_queue, jobs) = channel();
-        let writer = Arc::new(Writer {
-            pen: Mutex::new(pen),
-            pending: AtomicUsize::new(0),
-        });
-        let its_writer = Arc::clone(&writer);
-        spawn(format!("write {}", path.display()), move || {
-            write_loop(&its_writer.pen, &jobs);
+    pub(super) fn new(pen: SqliteWriter, readers: Vec<Connection>, path: &Path) -> Self {
+        Self {
+            writer: Arc::new(Writer {
+                pen: Mutex::new(pen),
+                pending: AtomicUsize::new(0),
+            }),
+            readers: readers.into_iter().map(Mutex::new).collect(),
+            path: path.to_owned(),
+            queues: Mutex::new(None),
+        }
+    }
+
+    /// The queues of the threads, which are started where there are none yet.
+    fn queues(&self) -> StoreResult<JobQueues> {
+        let mut queues = lock(&self.queues);
+        if let Some(queues) = &*queues {
+            return Ok(queues.clone());
+        }
+        let started = self.start()?;
+        *queues = Some(started.clone());
+        Ok(started)
+    }
+
+    fn start(&self) -> StoreResult<JobQueues> {
+        let path = self.path.display();
+        let (writes, jobs) = channel();
+        let shared = Arc::clone(&self.writer);
+        spawn(format!("write {path}"), move || {
+            write_loop(&shared.pen, &jobs);
         })?;
-        let (read_queue, jobs) = channel();
+        let (reads, jobs) = channel();
         let jobs = Arc::new(Mutex::new(jobs));
-        let readers: Arc<[_]> = readers.into_iter().map(Mutex::new).collect();
-        for number in 0..readers.len() {
-            let (jobs, readers) = (Arc::clone(&jobs), Arc::clone(&readers));
-            spawn(format!("read {}", path.display()), move || {
+        for number in 0..self.readers.len() {
+            let (jobs, readers) = (Arc::clone(&jobs), Arc::clone(&self.readers));
+            spawn(format!("read {path}"), move || {
                 read_loop(&readers[number], &jobs);
             })?;
         }
-        Ok(Self {
-            writer,
-            readers,
-            writes: write_queue,
-            reads: read_queue,
-        })
+        Ok(JobQueues { writes, reads })
     }
 
     /// Runs a job in a transaction and returns after it is committed. It may run more than once.
@@ -165,7 +185,7 @@ impl SqliteThreads {
         {
             return alone(&mut pen, work);
         }
-        ask(&self.writes, weight, work).await
+        ask(&self.queues()?.writes, weight, work).await
     }
 
     /// Writes the file anew without its unused room. No transaction may be open, so this is
@@ -193,7 +213,7 @@ impl SqliteThreads {
         if let Some(connection) = self.readers.iter().find_map(try_lock) {
             return work(&connection);
         }
-        ask(&self.reads, 0, work).await
+        ask(&self.queues()?.reads, 0, work).await
     }
 }
 

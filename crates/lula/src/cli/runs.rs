@@ -16,6 +16,7 @@ change is verified, never a model.
 Examples:
   lula run 'fix the failing tests'
   lula run 'add a --verbose flag' --model ollama/qwen2.5-coder:7b --accept './cli --verbose'
+  lula run 'add a --quiet flag' --finish 'cargo fmt' --accept './cli --quiet'
   lula run 'speed up the parser' --model anthropic/claude-sonnet-4-5 --budget 0.50
   lula run 'fix the failing tests' --approve ask --deliver worktree
   lula run 'port it to Python 3' --detach && lula logs -f last
@@ -57,6 +58,10 @@ pub(crate) struct RunFlags {
     /// it applies to each, or to one: 'NAME: CMD'
     #[arg(long, value_name = "CMD")]
     pub(crate) accept: Vec<String>,
+    /// Shell command that finishes the change after the edits, such as a formatter; repeatable. One
+    /// that fails makes the attempt fail. Replaces run.finish; 'NAME: CMD' as for --accept
+    #[arg(long, value_name = "CMD")]
+    pub(crate) finish: Vec<String>,
     /// Model to use; repeatable, the preferred one first
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Vec<String>,
@@ -114,6 +119,7 @@ impl RunFlags {
             repair: false,
             tests: None,
             accept: Vec::new(),
+            finish: Vec::new(),
             model: Vec::new(),
             judge: Vec::new(),
             lane: LaneChoice::Auto,

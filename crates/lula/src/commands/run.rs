@@ -7,8 +7,9 @@ use lula_agents::route::TaskLane;
 use lula_agents::team::TeamPolicy;
 use lula_agents::{CoderChoice, DeliverMode, RunTask};
 use lula_host::drive::{self, worker};
+use lula_host::runs;
+use lula_host::store::DriverStore;
 use lula_host::task::{ApprovalMode, TaskRequest, recall};
-use lula_host::{runs, store};
 use lula_protocol::{BudgetAmounts, BudgetDimension, Code, RunExit};
 
 use super::background;
@@ -23,22 +24,21 @@ use crate::term::{DIM, paint};
 pub(super) fn run(flags: &RunFlags, session: &CliSession) -> Result<RunExit, CommandFailure> {
     let mut task = task(flags, session)?;
     runs::block_on(async {
-        let looked = store::open(&session.host, lula_store::SecretGuard::default()).await?;
-        recall(&mut task, Arc::clone(&looked), &session.host).await?;
+        let store = DriverStore::open(&session.host).await?;
+        recall(&mut task, Arc::clone(&store.runs), &session.host).await?;
+        let max_time = flags.limits.max_time;
         if flags.detach {
             // The driver that goes on with it must not be locked out of what this process would be.
-            let reader = runs::reader(Arc::clone(&looked))?;
+            let reader = runs::reader(Arc::clone(&store.runs))?;
             let run = drive::begin(&reader, &task, limits(&flags.limits)).await?;
-            let max_time = flags.limits.max_time;
-            return background::detach(&run, flags.approve, max_time, &*looked, session).await;
+            return background::detach(&run, flags.approve, max_time, &*store.runs, session).await;
         }
-        // The driver opens it anew: SQLite has threads, and the lock does not hold for threads that are
-        // there before it.
-        drop(looked);
-        let desk = DriveContext::open(&task, ApprovalSource::from(flags.approve), session).await?;
+        let answers = ApprovalSource::from(flags.approve);
+        let desk = DriveContext::open(&task, store, answers, session).await?;
         let run = drive::begin(&desk.driver.engine, &task, limits(&flags.limits)).await?;
         session.screen.note(&format!("{} {run}", paint(DIM, "run")));
-        desk.drive(&run, flags.limits.max_time).await
+        desk.tell(&run, &desk.driver.reach(&run, max_time).await?)
+            .await
     })
 }
 
@@ -50,6 +50,7 @@ pub(super) fn task(flags: &RunFlags, session: &CliSession) -> Result<RunTask, Co
         repair: flags.repair,
         tests: flags.tests.clone(),
         accept: flags.accept.clone(),
+        finish: flags.finish.clone(),
         models: flags.model.clone(),
         judges: flags.judge.clone(),
         lane: match flags.lane {
@@ -93,20 +94,21 @@ pub(super) fn resume(flags: &ResumeFlags, session: &CliSession) -> Result<RunExi
         rustix::process::setsid().map_err(|error| internal(&error))?;
     }
     runs::block_on(async {
-        let looked = store::open(&session.host, lula_store::SecretGuard::default()).await?;
-        let run = runs::named(&*looked, &flags.run).await?;
-        let reader = runs::reader(Arc::clone(&looked))?;
+        let store = DriverStore::open(&session.host).await?;
+        let run = runs::named(&*store.runs, &flags.run).await?;
+        let reader = runs::reader(Arc::clone(&store.runs))?;
         let known = reader.show(&run, None).await?;
         let answer = flags.answer.as_deref();
         worker::prepare(&reader, &known, &limits(&flags.limits), answer).await?;
+        let max_time = flags.limits.max_time;
         if flags.detach && known.progress.ended.is_none() {
-            let max_time = flags.limits.max_time;
-            return background::detach(&run, flags.approve, max_time, &*looked, session).await;
+            return background::detach(&run, flags.approve, max_time, &*store.runs, session).await;
         }
-        drop((reader, looked));
+        drop(reader);
         let answers = ApprovalSource::from(flags.approve);
-        let desk = DriveContext::open(&known.state.task, answers, session).await?;
-        desk.drive(&run, flags.limits.max_time).await
+        let desk = DriveContext::open(&known.state.task, store, answers, session).await?;
+        desk.tell(&run, &desk.driver.reach(&run, max_time).await?)
+            .await
     })
 }
 

@@ -28,6 +28,11 @@ fn effects_in_a_workspace_are_kept() {
     keeps(&json!({"deed": "fence", "repository": "/there", "workspace": WORKSPACE}));
     keeps(&json!({"deed": "fetch", "workspace": WORKSPACE, "path": "a.py"}));
     keeps(&json!({"deed": "reset", "workspace": WORKSPACE}));
+    keeps(
+        &json!({"deed": "judge", "workspace": WORKSPACE, "acts": [{"kind": "deliver"},
+        {"kind": "call", "action": {"tool": "exec", "input": {"argv": ["make"],
+        "cwd": "", "env": {}}}}]}),
+    );
     let tests = keeps(
         &json!({"deed": "examine", "workspace": WORKSPACE, "tests": null,
         "tests_ms": 7}),

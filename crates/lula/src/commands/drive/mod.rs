@@ -6,12 +6,11 @@ mod talk;
 mod watching;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use lula_agents::RunTask;
-use lula_host::drive::{DriveResult, Driver, DriverKeys};
+use lula_host::drive::{Driver, DriverKeys};
 use lula_host::runner_client::RunnerProcess;
-use lula_protocol::{RunExit, RunId};
+use lula_host::store::DriverStore;
 
 use crate::cli::runs::ApproveMode;
 use crate::failure::CommandFailure;
@@ -47,6 +46,7 @@ impl<'a> DriveContext<'a> {
     /// Finds a runner for the work, and locks this process out of what it works on.
     pub(super) async fn open(
         task: &RunTask,
+        store: DriverStore,
         answers: ApprovalSource,
         session: &'a CliSession,
     ) -> Result<Self, CommandFailure> {
@@ -59,19 +59,7 @@ impl<'a> DriveContext<'a> {
         let terminal = Arc::new(Terminal::new(session.screen.clone(), answers));
         // Hearing signals takes a thread, which the lock would not have held for.
         let stop = on_interrupt()?;
-        let driver = Driver::open(fenced, terminal, stop, &session.host).await?;
+        let driver = Driver::open(fenced, store, terminal, stop, &session.host)?;
         Ok(Self { driver, session })
-    }
-
-    /// Drives a run until it rests, or a person or the clock stops it, and says what came of it.
-    pub(super) async fn drive(
-        &self,
-        run: &RunId,
-        max_time: Option<Duration>,
-    ) -> Result<RunExit, CommandFailure> {
-        match self.driver.reach(run, max_time).await? {
-            DriveResult::Stopped(stopped) => self.put_down(run, stopped).await,
-            DriveResult::Rested(known) => self.tell(&known),
-        }
     }
 }

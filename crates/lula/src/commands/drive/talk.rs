@@ -2,7 +2,7 @@
 
 use lula_agents::CodingState;
 use lula_graph::RunState;
-use lula_host::drive::DriveStopReason;
+use lula_host::drive::{DriveResult, DriveStopReason};
 use lula_host::report::RunReport;
 use lula_host::story::{environment, evidence};
 use lula_protocol::{RunExit, RunId};
@@ -13,7 +13,19 @@ use crate::runs::plan;
 use crate::term::{BAD, DIM, GOOD, WARN, paint, visible};
 
 impl DriveContext<'_> {
-    pub(super) async fn put_down(
+    /// Says where a run is that is driven no more, and what came of it.
+    pub(in crate::commands) async fn tell(
+        &self,
+        run: &RunId,
+        reached: &DriveResult,
+    ) -> Result<RunExit, CommandFailure> {
+        match reached {
+            DriveResult::Stopped(stopped) => self.put_down(run, *stopped).await,
+            DriveResult::Rested(known) => self.rested(known),
+        }
+    }
+
+    async fn put_down(
         &self,
         run: &RunId,
         stopped: DriveStopReason,
@@ -34,8 +46,7 @@ impl DriveContext<'_> {
         Ok(exit)
     }
 
-    /// Says what became of a run.
-    pub(super) fn tell(&self, known: &RunState<CodingState>) -> Result<RunExit, CommandFailure> {
+    fn rested(&self, known: &RunState<CodingState>) -> Result<RunExit, CommandFailure> {
         let report = RunReport::of(known);
         let screen = &self.session.screen;
         if screen.is_json() {

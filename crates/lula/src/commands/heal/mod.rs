@@ -11,6 +11,7 @@ use lula_agents::heal::{CommitHealth, HealLimits, RepositoryHealHistory};
 use lula_host::heal::{HealCheck, HealHistoryFile, Healer, Witness, watch, watched};
 use lula_host::report::RunReport;
 use lula_host::repository::find_git;
+use lula_host::store::DriverStore;
 use lula_host::story::environment;
 use lula_host::{HostError, runs};
 use lula_protocol::calendar::utc_text;
@@ -44,7 +45,9 @@ pub(super) fn run(flags: &HealFlags, session: &CliSession) -> Result<RunExit, Co
     }
     let memory = HealHistoryFile::hold(&watched(&task), &session.host)?;
     runs::block_on(async {
-        let desk = DriveContext::open(&task, ApprovalSource::from(flags.approve), session).await?;
+        let store = DriverStore::open(&session.host).await?;
+        let answers = ApprovalSource::from(flags.approve);
+        let desk = DriveContext::open(&task, store, answers, session).await?;
         let healer = Healer {
             driver: &desk.driver,
             memory,
