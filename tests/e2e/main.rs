@@ -28,6 +28,7 @@ mod models;
 mod monorepos;
 mod plans;
 mod policy;
+mod public_projects;
 mod repair;
 mod repositories;
 mod review;

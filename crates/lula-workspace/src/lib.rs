@@ -82,6 +82,7 @@
 pub mod checkout;
 mod commit;
 mod copies;
+mod creation_lock;
 mod error;
 pub mod fork;
 pub mod git;

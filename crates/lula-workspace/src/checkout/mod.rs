@@ -22,6 +22,7 @@ pub use together::{BranchUpdate, RepositoryDelivery, all_there, create_all, prep
 pub use undo::{UndoneDelivery, undo};
 
 use crate::commit::put::PathReplacement;
+use crate::creation_lock::CreationLock;
 use crate::error::WorkspaceError;
 use crate::git::{GitError, GitProgram};
 use crate::ignored::{IgnoredExtent, IgnoredLayers};
@@ -120,34 +121,9 @@ pub(crate) fn io_failed(path: &Path) -> impl FnOnce(std::io::Error) -> CheckoutE
     move |source| CheckoutError::Io { path, source }
 }
 
-/// The right to make the checkout of one name. A runner whose driver was killed may still be at it when
-/// the next runner begins: one of them makes it, and the other finds it made.
-struct CheckoutCreationLock {
-    /// Locked while it is open; the kernel gives that up for a process that was killed.
-    _lock: std::fs::File,
-    path: PathBuf,
-}
-
-impl CheckoutCreationLock {
-    fn begin(state: &Path, id: &WorkspaceId) -> CheckoutResult<Self> {
-        let home = state.join("checkouts.making");
-        std::fs::create_dir_all(&home).map_err(io_failed(&home))?;
-        let path = home.join(id.as_str());
-        let lock = std::fs::File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)
-            .map_err(io_failed(&path))?;
-        lock.lock().map_err(io_failed(&path))?;
-        Ok(Self { _lock: lock, path })
-    }
-
-    /// Takes the file away once the checkout is there: a runner that waits at it looks for the checkout
-    /// again.
-    fn end(self) {
-        let _ = std::fs::remove_file(&self.path);
-    }
+fn making(state: &Path, id: &WorkspaceId) -> CheckoutResult<CreationLock> {
+    let home = state.join("checkouts.making");
+    CreationLock::begin(&home, id).map_err(io_failed(&home))
 }
 
 impl Checkout {
@@ -183,7 +159,7 @@ impl Checkout {
             Err(CheckoutError::Gone(_)) => {}
             found => return found,
         }
-        let making = CheckoutCreationLock::begin(state, id)?;
+        let making = making(state, id)?;
         match Self::find(state, id, git) {
             Err(CheckoutError::Gone(_)) => {}
             found => {
@@ -218,7 +194,7 @@ impl Checkout {
             Err(CheckoutError::Gone(_)) => {}
             found => return found,
         }
-        let making = CheckoutCreationLock::begin(state, id)?;
+        let making = making(state, id)?;
         match Self::find(state, id, git) {
             Err(CheckoutError::Gone(_)) => {}
             found => {

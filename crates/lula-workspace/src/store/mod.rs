@@ -18,6 +18,7 @@ use rustix::fs::IFlags;
 
 use crate::commit::base::{self, UserDirectory};
 use crate::commit::journal::{CommitJournalEntry, CommitSide};
+use crate::creation_lock::CreationLock;
 use crate::error::{WorkspaceError, WorkspaceResult};
 use crate::store::workspace::Workspace;
 use crate::tree::node::Stat;
@@ -97,12 +98,20 @@ impl WorkspaceStore {
         wanted: LayerPreference,
         title: &str,
     ) -> WorkspaceResult<Workspace> {
+        let home = self.root.join("workspaces.making");
+        let making = CreationLock::begin(&home, &id)
+            .map_err(|error| WorkspaceError::io("lock", home.display(), error))?;
         if self.load(&id).is_ok() {
+            making.end();
             return Err(WorkspaceError::InUse(id));
         }
         // What a crash left of one that never was.
         self.remove(&id)?;
-        self.begin(id, base, wanted, title)
+        let made = self.begin(id, base, wanted, title);
+        if made.is_ok() {
+            making.end();
+        }
+        made
     }
 
     /// Makes the workspace of a name that nothing has.

@@ -461,3 +461,31 @@ fn state_inside_the_directory_itself_is_refused() {
     let refused = inside.create(world.base.path(), crate::LayerPreference::Overlay, "nested");
     assert!(matches!(refused, Err(WorkspaceError::Nested(_))));
 }
+
+#[test]
+fn of_several_who_make_a_workspace_of_one_name_at_once_one_does_and_the_others_find_it() {
+    let world = TestWorld::new();
+    for round in 0..25 {
+        let id = lula_protocol::WorkspaceId::from_parts(round, [9; 10]);
+        let make = || {
+            let made = world.store.create_as(
+                id.clone(),
+                world.base.path(),
+                crate::LayerPreference::Overlay,
+                "",
+            );
+            match made {
+                Ok(_) => true,
+                Err(WorkspaceError::InUse(_)) => false,
+                Err(error) => panic!("{error}"),
+            }
+        };
+        let made = std::thread::scope(|scope| {
+            let all: Vec<_> = (0..4).map(|_| scope.spawn(make)).collect();
+            let made = all.into_iter().map(|one| one.join().unwrap());
+            made.filter(|made| *made).count()
+        });
+        assert_eq!(made, 1);
+        world.store.open(&id).unwrap();
+    }
+}
