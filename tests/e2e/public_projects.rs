@@ -57,12 +57,9 @@ fn cargo(world: &LulaEnv, arguments: &[&str]) -> std::process::Output {
         .unwrap()
 }
 
-/// How many tests pass and fail where a developer runs them, documentation left out.
+/// How many tests pass and fail where a developer runs them.
 fn plainly(world: &LulaEnv) -> (usize, usize) {
-    let output = cargo(
-        world,
-        &["test", "--offline", "--no-fail-fast", "--lib", "--tests"],
-    );
+    let output = cargo(world, &["test", "--offline", "--no-fail-fast"]);
     let text = String::from_utf8(output.stdout).unwrap();
     let ended = |how: &str| {
         let mut lines = text.lines().filter(|line| line.starts_with("test "));
