@@ -1,7 +1,7 @@
 //! What the tests need from the machine: how to see that it is there, what brings it, and why.
 
 use std::{
-    env, fs, io,
+    env, fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -312,12 +312,15 @@ impl Requirement {
     }
 }
 
-/// Whether npm installed here what the manifest names: it writes that file when it has come to its end.
+/// Whether npm installed here what the manifest names: it writes that file when it has come to its end. A
+/// folder without a manifest wants nothing.
 fn is_installed(folder: &Path) -> bool {
-    let wanted = fs::metadata(folder.join("package.json"));
-    let installed = fs::metadata(folder.join("node_modules/.package-lock.json"));
-    let time = |found: io::Result<fs::Metadata>| found.and_then(|found| found.modified()).ok();
-    time(installed).is_some_and(|installed| time(wanted).is_some_and(|wanted| wanted <= installed))
+    let time = |path: &str| {
+        let found = fs::metadata(folder.join(path));
+        found.and_then(|found| found.modified()).ok()
+    };
+    let installed = time("node_modules/.package-lock.json");
+    time("package.json").is_none_or(|wanted| installed.is_some_and(|installed| wanted <= installed))
 }
 
 /// The first place a program is found: the PATH, then where servers are kept.
@@ -405,6 +408,7 @@ mod tests {
             fs::create_dir_all(folder.path().join("node_modules")).unwrap();
             fs::write(folder.path().join(path), "{}").unwrap();
         };
+        assert!(is_installed(folder.path()));
         file("package.json");
         assert!(!is_installed(folder.path()));
         file("node_modules/.package-lock.json");

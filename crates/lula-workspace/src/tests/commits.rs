@@ -480,12 +480,12 @@ fn of_several_who_make_a_workspace_of_one_name_at_once_one_does_and_the_others_f
                 Err(error) => panic!("{error}"),
             }
         };
-        let made = std::thread::scope(|scope| {
+        let makers = std::thread::scope(|scope| {
             let all: Vec<_> = (0..4).map(|_| scope.spawn(make)).collect();
-            let made = all.into_iter().map(|one| one.join().unwrap());
-            made.filter(|made| *made).count()
+            let ended = all.into_iter().map(|one| one.join().unwrap());
+            ended.filter(|it_made| *it_made).count()
         });
-        assert_eq!(made, 1);
+        assert_eq!(makers, 1);
         world.store.open(&id).unwrap();
     }
 }
