@@ -159,10 +159,8 @@ fn a_workspace_of_pnpm_finds_its_own_packages_through_links() {
     let origins = &report["state"]["repositories"][0]["baseline"]["origins"];
     let own = world.work().join("packages/price/");
     let own = own.canonicalize().unwrap();
-    let price = origins.as_array().unwrap().iter();
-    let price = price.filter(|origin| origin["name"] == "@shop/price");
-    for origin in price {
-        let path = origin["path"].as_str().unwrap();
-        assert!(path.starts_with(own.to_str().unwrap()), "{origin}");
-    }
+    let mut origins = origins.as_array().unwrap().iter();
+    let price = origins.find(|origin| origin["name"] == "@shop/price");
+    let path = price.unwrap()["path"].as_str().unwrap();
+    assert!(path.starts_with(own.to_str().unwrap()), "{path}");
 }
