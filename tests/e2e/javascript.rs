@@ -90,6 +90,9 @@ fn a_typescript_project_with_vitest_is_mended_and_its_installed_packages_are_lef
     let report = shown(&world);
     assert_eq!(baseline(&report), (2, 1), "{report:#}");
     assert_eq!(report["files"], serde_json::json!(["src/cart.ts"]));
+    let origin = &report["state"]["repositories"][0]["baseline"]["origins"][0];
+    let own = world.work().canonicalize().unwrap().join("src/cart.ts");
+    assert_eq!(origin["path"], own.to_str().unwrap(), "{report:#}");
     let after = stamps(&world.work().join("node_modules"));
     assert!(before == after, "the installed packages were changed");
 }

@@ -108,7 +108,7 @@ pub(crate) const REQUIREMENTS: &[Requirement] = &[
     },
     Requirement {
         name: "runners of JavaScript",
-        why: "Vitest, Mocha, uvu and pnpm have to work inside the sandbox as they are",
+        why: "Jest, Vitest, Mocha, uvu and pnpm have to work inside the sandbox as they are",
         probe: Probe::NodeFolder(JAVASCRIPT),
         source: Source::Npm(JAVASCRIPT),
         needed_by: Check::Test,

@@ -227,19 +227,7 @@ impl ProcessSuite {
         if let Some(begun) = reported.begun() {
             self.seen().begun.get_or_insert_with(|| begun.clone());
         }
-        let origins = reported.lines.iter().filter_map(|line| match line {
-            ReporterLine::Origins { origins } => Some(origins),
-            _ => None,
-        });
-        // Several processes tell of the same package.
-        let origins: BTreeMap<&String, &String> = origins.flatten().collect();
-        let origins: Vec<CodeOrigin> = origins
-            .into_iter()
-            .map(|(name, path)| CodeOrigin {
-                name: name.clone(),
-                path: path.clone(),
-            })
-            .collect();
+        let origins = reported.origins();
         let attempt = self.attempt("");
         if let Some(found) = broken::linked_elsewhere(&origins, &fork.root(), &attempt) {
             return Err(SuiteError::EnvironmentBroken(Box::new(found)));

@@ -5,6 +5,7 @@
 mod corpus;
 mod environments;
 mod first;
+mod javascript;
 mod others;
 mod runners;
 #[path = "../support/unsandboxed.rs"]

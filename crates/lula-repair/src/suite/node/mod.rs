@@ -8,8 +8,13 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
-use super::{CandidateTrial, CandidateVerdict, RepairGoal, SuiteError, TestSuite, apart, nonce};
+use super::broken::{self, SuiteCommandAttempt};
+use super::reporter::{self, ReporterSettings};
+use super::{
+    CandidateTrial, CandidateVerdict, RepairGoal, SuiteError, TestSuite, apart, nonce, script,
+};
 use crate::detect::DetectedTests;
+use crate::environment::CodeOrigin;
 use crate::ground::{ForkCommand, ForkSource, ProjectFork};
 use crate::locate::LinesOfTest;
 use crate::report::{TestCase, TestOutcome, TestReport};
@@ -23,9 +28,16 @@ pub(crate) struct NodeSuite {
     files: Vec<String>,
     options: Vec<String>,
     test_limit: Duration,
-    /// Which node it is, once it ran.
-    about: Mutex<Option<String>>,
+    seen: Mutex<NodeRunHistory>,
     way: Mutex<NodeJudgingMethod>,
+}
+
+#[derive(Default)]
+struct NodeRunHistory {
+    /// Which node it is, once it ran.
+    about: Option<String>,
+    /// Where packages of the project came from.
+    origins: Vec<CodeOrigin>,
 }
 
 /// Least time that a test file gets: starting node on a busy machine takes long enough.
@@ -58,10 +70,11 @@ impl NodeSuite {
                 .options
                 .iter()
                 .filter(|option| option.starts_with("--") && *option != "--test")
+                .filter(|option| !option.starts_with("--test-reporter"))
                 .cloned()
                 .collect(),
             test_limit,
-            about: Mutex::default(),
+            seen: Mutex::default(),
             way: Mutex::new(NodeJudgingMethod {
                 kind: NodeJudgingKind::Cold,
                 expected: BTreeMap::new(),
@@ -70,8 +83,8 @@ impl NodeSuite {
         })
     }
 
-    fn about(&self) -> MutexGuard<'_, Option<String>> {
-        self.about.lock().unwrap_or_else(PoisonError::into_inner)
+    fn seen(&self) -> MutexGuard<'_, NodeRunHistory> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn command(&self, file: &str, deadline: Duration) -> ForkCommand {
@@ -98,6 +111,52 @@ impl NodeSuite {
                 ran.err()
             }
         }))
+    }
+
+    /// Runs all files at once, as many beside each other as node thinks right. None where one by one
+    /// tells more: a file broke before its first test, or the runner did not get to its end.
+    fn run_together(
+        &self,
+        fork: &mut dyn ProjectFork,
+        deadline: Duration,
+    ) -> Result<Option<TestReport>, SuiteError> {
+        let argv = ["node".to_owned()]
+            .into_iter()
+            .chain(self.options.iter().cloned())
+            .chain(["--test".to_owned()])
+            .chain(self.files.iter().cloned());
+        let files = u32::try_from(self.files.len()).unwrap_or(u32::MAX);
+        let patience = deadline.min(self.test_limit * 2 * files.max(1));
+        let settings = ReporterSettings {
+            node_test: true,
+            packages: script::packages(fork),
+            ..ReporterSettings::default()
+        };
+        let reported = reporter::run(fork, &ForkCommand::new(argv, patience), &settings)?;
+        let begun = reported.begun();
+        self.seen().about =
+            begun.map(|node| format!("Node {} at {}", node.version, node.executable));
+        let origins = reported.origins();
+        let attempt = SuiteCommandAttempt {
+            command: "node --test",
+            folder: "",
+            interpreter: None,
+            output: "",
+        };
+        if let Some(found) = broken::linked_elsewhere(&origins, &fork.root(), &attempt) {
+            return Err(SuiteError::EnvironmentBroken(Box::new(found)));
+        }
+        self.seen().origins = origins;
+        let report = leaves(reported.tests());
+        // One file by itself tells why it broke, and names with line breaks in one line.
+        let apart = |test: &TestCase| !test.id.contains(IN) || test.id.contains(char::is_control);
+        let passed = reported.ran.exit == Some(0);
+        let told = reported.finished()
+            && !reported.ran.timed_out
+            && !report.tests.is_empty()
+            && !report.tests.iter().any(apart)
+            && passed == (report.failing().next().is_none());
+        Ok(told.then_some(report))
     }
 
     fn run_files(
@@ -164,20 +223,27 @@ impl TestSuite for NodeSuite {
         fork: &mut dyn ProjectFork,
         deadline: Duration,
     ) -> Result<TestReport, SuiteError> {
+        let until = Instant::now() + deadline;
+        if let Some(report) = self.run_together(fork, deadline)? {
+            return Ok(report);
+        }
+        if self.interpreter().is_none() {
+            let asked = "`Node ${process.version} at ${process.execPath}`";
+            let told = fork.run(&ForkCommand::new(["node", "-p", asked], PATIENCE));
+            let told = told.ok().filter(|ran| ran.exit == Some(0));
+            self.seen().about = told.map(|ran| ran.out().trim().to_owned());
+        }
         let files: Vec<&String> = self.files.iter().collect();
-        let asked = [
-            "node",
-            "-p",
-            "`Node ${process.version} at ${process.execPath}`",
-        ];
-        let told = fork.run(&ForkCommand::new(asked, PATIENCE)).ok();
-        let about = told.filter(|ran| ran.exit == Some(0));
-        *self.about() = about.map(|ran| ran.out().trim().to_owned());
-        self.run_files(fork, &files, deadline)
+        let left = until.saturating_duration_since(Instant::now());
+        self.run_files(fork, &files, left)
     }
 
     fn interpreter(&self) -> Option<String> {
-        self.about().clone()
+        self.seen().about.clone()
+    }
+
+    fn origins(&self) -> Vec<CodeOrigin> {
+        self.seen().origins.clone()
     }
 
     fn run_again(
@@ -290,6 +356,18 @@ impl TestSuite for NodeSuite {
     fn spell(&self) -> Duration {
         Duration::from_secs(2)
     }
+}
+
+/// The tests that have no tests inside them.
+fn leaves(mut report: TestReport) -> TestReport {
+    let ids: BTreeSet<String> = report.tests.iter().map(|test| test.id.clone()).collect();
+    let has_inner = |id: &str| {
+        let inner = format!("{id}{IN}");
+        let mut after = ids.range(inner.clone()..);
+        after.next().is_some_and(|next| next.starts_with(&inner))
+    };
+    report.tests.retain(|test| !has_inner(&test.id));
+    report
 }
 
 /// Percent-encodes what a data URL cannot hold.

@@ -5,6 +5,7 @@
 const fs = require('node:fs');
 const path = require('node:path');
 const Module = require('node:module');
+const { fileURLToPath } = require('node:url');
 
 const report = process.env.LULA_REPORT;
 const folder = process.env.LULA_FOLDER;
@@ -16,9 +17,17 @@ const shortened = (text) => {
   const plain = String(text ?? '').replace(/\u001b\[[0-9;]*m/g, '');
   return plain.length <= 6000 ? plain : `${plain.slice(0, 2000)}\n...\n${plain.slice(-4000)}`;
 };
+// The file is opened once and written with nothing but a number and bytes: tests put properties on
+// `Object.prototype`, replace `fs`, and are heard all the same.
+const { openSync, writeSync } = fs;
+const { stringify } = JSON;
+const bytesOf = Buffer.from;
+let sheet;
 const say = (is, values) => {
   try {
-    fs.appendFileSync(report, `${JSON.stringify({ is, ...values })}\n`);
+    sheet ??= openSync(report, 'a');
+    const line = bytesOf(`${stringify({ is, ...values })}\n`);
+    for (let at = 0; at < line.length; ) at += writeSync(sheet, line, at);
   } catch {}
 };
 const relative = (file) => (file && path.isAbsolute(file) ? path.relative(cwd, file) : file || '').replaceAll(path.sep, '/');
@@ -93,13 +102,41 @@ const loads = () => {
     return load.call(this, request, parent, ...rest);
   };
   process.on('exit', () => {
-    for (const file of Object.keys(Module._cache)) {
-      const own = inside(file) && packageOf(path.dirname(file));
-      if (!own || !names.includes(own.name) || testCode.test(path.relative(own.folder, file))) continue;
-      found[own.name] ??= written(file);
-    }
+    first(Object.keys(Module._cache), found);
+    // Modules of imports are in no table that can be asked, but a debugger is told of every script.
+    if (!Object.keys(found).length) first(scripts(), found);
     if (Object.keys(found).length) say('origins', { origins: found });
   });
+};
+
+// The first file of each of the project's packages that is no test.
+const first = (files, found) => {
+  for (const file of files) {
+    const own = inside(file) && packageOf(path.dirname(file));
+    if (!own || !names.includes(own.name) || testCode.test(path.relative(own.folder, file))) continue;
+    found[own.name] ??= written(file);
+  }
+};
+
+// For reporters of runners that load the project's code in some way of their own.
+const imports = (files) => {
+  const found = {};
+  first(files, found);
+  if (Object.keys(found).length) say('origins', { origins: found });
+};
+
+const scripts = () => {
+  const files = [];
+  try {
+    const session = new (require('node:inspector').Session)();
+    session.connect();
+    session.on('Debugger.scriptParsed', ({ params: { url } }) => {
+      if (url.startsWith('file://')) files.push(fileURLToPath(url));
+    });
+    session.post('Debugger.enable');
+    session.disconnect();
+  } catch {}
+  return files;
 };
 
 const begin = (runner, extra) =>
@@ -388,5 +425,6 @@ const start = () => {
   leave();
   // Taken up by the reporters that run in this process, and by nothing that it starts.
   process.env.LULA_REPORT_HERE = report;
+  process.lulaImports = imports;
 };
 start();

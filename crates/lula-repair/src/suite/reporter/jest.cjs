@@ -13,7 +13,27 @@ const plain = (text) => {
 };
 const outcomes = { passed: 'passed', failed: 'failed' };
 
+// The files that a test file imports, as Jest itself finds them.
+const imported = ({ path: file, context }) => {
+  const found = (request) => {
+    try {
+      return [context.resolver.resolveModule(file, request)];
+    } catch {
+      return [];
+    }
+  };
+  try {
+    return (context.hasteFS.getDependencies(file) ?? []).flatMap(found);
+  } catch {
+    return [];
+  }
+};
+
 module.exports = class {
+  constructor() {
+    this.files = [];
+  }
+
   onRunStart() {
     say('begin', { runner: 'jest', version: process.version, executable: process.execPath, cwd, args: process.lulaArgs ?? [] });
   }
@@ -25,6 +45,7 @@ module.exports = class {
   onTestResult(test, result) {
     const file = path.relative(cwd, test.path).replaceAll(path.sep, '/');
     if (result.testExecError) say('test', { id: file, outcome: 'broken', message: plain(result.failureMessage ?? result.testExecError.message), file });
+    this.files.push(...imported(test));
     for (const one of result.testResults) {
       const id = [file, ...one.ancestorTitles, one.title].join(' > ');
       say('test', { id, outcome: outcomes[one.status] ?? 'skipped', message: plain((one.failureMessages ?? []).join('\n')), ms: one.duration ?? 0, file });
@@ -32,6 +53,7 @@ module.exports = class {
   }
 
   onRunComplete(_, results) {
+    process.lulaImports?.(this.files);
     say('end', { exit: results.success ? 0 : 1 });
   }
 };

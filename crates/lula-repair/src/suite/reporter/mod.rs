@@ -14,6 +14,7 @@ pub(crate) use line::{ReporterLine, ReporterStart, lines_of_ranges};
 pub(crate) use others::ReporterOutput;
 
 use super::{SuiteError, nonce};
+use crate::environment::CodeOrigin;
 use crate::ground::{ForkCommand, ForkCommandOutput, ProjectFork};
 use crate::report::{TestCase, TestOutcome, TestReport};
 use crate::results;
@@ -84,22 +85,18 @@ pub(crate) fn run(
         carrying.env.push((name, value));
     }
     let ran = fork.run(&carrying);
-    let lines = place.read(fork);
-    let written = if wishes.any_runner {
-        others::read(&place, fork)
-    } else {
-        Ok(Vec::new())
-    };
-    let hung_at = place
-        .text(fork, "report.hung")
-        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-        .unwrap_or_default();
-    let _ = fork.run(&ForkCommand::new(["rm", "-rf", &place.folder], MOMENT));
+    let files = place.take_away(fork, wishes.any_runner);
+    let (ran, files) = (ran?, files?);
+    let text = |name: &str| files.get(name).map_or("", String::as_str);
     Ok(ReportedRun {
-        ran: ran?,
-        lines: lines?,
-        written: written?,
-        hung_at,
+        ran,
+        // A line that was cut off says nothing.
+        lines: text("report")
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect(),
+        written: others::written(&files),
+        hung_at: text("report.hung").to_owned(),
     })
 }
 
@@ -202,6 +199,7 @@ impl RunFolder {
             hook
         };
         all.push(("LULA_NODE_OPTIONS".to_owned(), given("NODE_OPTIONS")));
+        all.push(("LULA_NODE_ADDED".to_owned(), node.clone()));
         all.push((
             "NODE_OPTIONS".to_owned(),
             joined("NODE_OPTIONS", &node, " "),
@@ -221,34 +219,59 @@ impl RunFolder {
         all
     }
 
-    fn read(&self, fork: &mut dyn ProjectFork) -> Result<Vec<ReporterLine>, SuiteError> {
-        let bytes = self.text(fork, "report")?;
-        // A line that was cut off says nothing.
-        Ok(String::from_utf8_lossy(&bytes)
-            .lines()
-            .filter_map(|line| serde_json::from_str(line).ok())
-            .collect())
+    /// Everything that was written, by the names of its files; the folder is gone then. One command does
+    /// it, for starting one costs as much as a small test; only a long report takes more.
+    fn take_away(
+        &self,
+        fork: &mut dyn ProjectFork,
+        any_runner: bool,
+    ) -> Result<BTreeMap<String, String>, SuiteError> {
+        // Chosen after the run, so that no test can write it.
+        let mark = format!("--{}--", nonce());
+        let gather = if any_runner { others::GATHER } else { ":" };
+        let script = format!(
+            r#"folder=$1 mark=$2 top=$3 most=$4; cd "$folder" || exit 0
+{gather}
+for file in report report.hung out/*; do [ -e "$file" ] && printf '%s%s\n' "$mark" "$file" && cat "$file" && printf '\n'; done > all
+head -c "$most" all
+[ "$(wc -c < all)" -ge "$most" ] || {{ cd / && rm -rf "$folder"; }}"#
+        );
+        let most = CHUNK.to_string();
+        let root = fork.root();
+        let words = ["sh", "-c", &script, "sh", &self.folder, &mark, &root, &most];
+        let mut bytes = fork.run(&ForkCommand::new(words, MOMENT))?.stdout;
+        if bytes.len() >= CHUNK {
+            self.rest(fork, &mut bytes)?;
+            let _ = fork.run(&ForkCommand::new(["rm", "-rf", &self.folder], MOMENT));
+        }
+        Ok(pieces(&String::from_utf8_lossy(&bytes), &mark))
     }
 
-    fn text(&self, fork: &mut dyn ProjectFork, name: &str) -> Result<Vec<u8>, SuiteError> {
-        let path = format!("{}/{name}", self.folder);
-        let mut bytes = Vec::new();
+    fn rest(&self, fork: &mut dyn ProjectFork, bytes: &mut Vec<u8>) -> Result<(), SuiteError> {
+        let path = format!("{}/all", self.folder);
+        let most = CHUNK.to_string();
         while bytes.len() < LONGEST {
-            let script = "[ -e \"$1\" ] || exit 0; tail -c +\"$2\" \"$1\" | head -c \"$3\"";
+            let script = "tail -c +\"$2\" \"$1\" | head -c \"$3\"";
             let from = (bytes.len() + 1).to_string();
-            let most = CHUNK.to_string();
-            let ran = fork.run(&ForkCommand::new(
-                ["sh", "-c", script, "sh", &path, &from, &most],
-                MOMENT,
-            ))?;
+            let words = ["sh", "-c", script, "sh", &path, &from, &most];
+            let ran = fork.run(&ForkCommand::new(words, MOMENT))?;
             let done = ran.stdout.len() < CHUNK;
             bytes.extend(ran.stdout);
             if done {
                 break;
             }
         }
-        Ok(bytes)
+        Ok(())
     }
+}
+
+/// Files by their names, out of one text in which each follows a line of the mark and its name.
+fn pieces(text: &str, mark: &str) -> BTreeMap<String, String> {
+    let named = |piece: &str| {
+        let (name, body) = piece.split_once('\n')?;
+        Some((name.to_owned(), body.to_owned()))
+    };
+    text.split(mark).skip(1).filter_map(named).collect()
 }
 
 impl ReportedRun {
@@ -266,6 +289,20 @@ impl ReportedRun {
             |wanted: fn(&ReporterLine) -> bool| self.lines.iter().filter(|l| wanted(l)).count();
         let began = count(|line| matches!(line, ReporterLine::Begin(_)));
         began > 0 && began <= count(|line| matches!(line, ReporterLine::End { .. }))
+    }
+
+    /// Where packages of the project came from; several processes tell of the same one.
+    pub(crate) fn origins(&self) -> Vec<CodeOrigin> {
+        let told = self.lines.iter().filter_map(|line| match line {
+            ReporterLine::Origins { origins } => Some(origins),
+            _ => None,
+        });
+        let one_each: BTreeMap<&String, &String> = told.flatten().collect();
+        let origin = |(name, path): (&String, &String)| CodeOrigin {
+            name: name.clone(),
+            path: path.clone(),
+        };
+        one_each.into_iter().map(origin).collect()
     }
 
     /// Every test with the worst that was said of it, in the order of their appearance. pytest's names

@@ -11,8 +11,22 @@ const plain = (text) => {
 };
 const outcomes = { pass: 'passed', fail: 'failed' };
 
+// The files that a test file imports, by what Vitest kept of them.
+const imported = (vitest, file) => {
+  try {
+    const servers = [vitest, ...(vitest.projects ?? [])].flatMap((one) => [one.vite, one.server]).filter(Boolean);
+    const graphs = servers.flatMap((server) => [...Object.values(server.environments ?? {}).map((one) => one.moduleGraph), server.moduleGraph]);
+    const modules = graphs.flatMap((graph) => [...(graph?.getModulesByFile?.(file.filepath) ?? [])]);
+    const files = modules.flatMap((module) => [...(module.importedModules ?? [])].map((one) => one.file));
+    return [...files, ...Object.keys(file.importDurations ?? {})].filter((one) => typeof one === 'string');
+  } catch {
+    return [];
+  }
+};
+
 export default class {
-  onInit() {
+  onInit(vitest) {
+    this.vitest = vitest;
     delete process.env.LULA_REPORT_HERE;
     say('begin', { runner: 'vitest', version: process.version, executable: process.execPath, cwd, args: process.lulaArgs ?? [] });
   }
@@ -44,6 +58,7 @@ export default class {
       for (const task of file.tasks) walk(task, [name]);
     }
     for (const error of errors) say('test', { id: 'collection', outcome: 'broken', message: plain(error.stack ?? error.message) });
+    process.lulaImports?.(files.flatMap((file) => imported(this.vitest, file)));
     say('end', { exit: 0 });
   }
 }

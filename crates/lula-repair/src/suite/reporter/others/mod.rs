@@ -3,11 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::RunFolder;
-use crate::ground::{ForkCommand, ProjectFork};
 use crate::report::{TestCase, TestOutcome};
 use crate::results;
-use crate::suite::{SuiteError, nonce};
 
 /// The files of these reporters, with what each holds.
 pub(super) const FILES: [(&str, &str); 5] = [
@@ -22,7 +19,7 @@ pub(super) const FILES: [(&str, &str); 5] = [
 pub(super) const BEFORE: &str = "mkdir bin python php out; : > mark";
 
 /// Puts our program before those that are there, and tells PHP what to load first.
-pub(super) const AFTER: &str = "chmod +x lula_shim.sh; for p in go cargo ctest deno gradle java; do if command -v $p > /dev/null; then ln -s ../lula_shim.sh bin/$p; fi; done; printf 'auto_prepend_file=%s/lula_phpunit.php\\n' \"$d\" > php/lula.ini";
+pub(super) const AFTER: &str = "chmod +x lula_shim.sh; for p in go cargo ctest deno gradle java node; do if command -v $p > /dev/null; then ln -s ../lula_shim.sh bin/$p; fi; done; printf 'auto_prepend_file=%s/lula_phpunit.php\\n' \"$d\" > php/lula.ini";
 
 /// What the environment of a command has for them beside that of the other reporters.
 pub(super) fn environment(
@@ -103,40 +100,27 @@ impl ReporterOutput {
 /// What stands for the runner of reports that were found among the project's files.
 const FOUND: &str = "found";
 
-/// Gathers everything that was written, or else reports that the run left in the project.
-const GATHER: &str = r#"cd "$1" || exit 0; mark=$2; top=$3
-set -- out/*
-if [ ! -e "$1" ] && [ -z "$4" ] && [ ! -s report ]; then
+/// Where no runner told anything, reports that the run left in the project. In the folder of the run, with
+/// the project's at `$top`.
+pub(super) const GATHER: &str = r#"set -- out/*
+if [ ! -e "$1" ] && [ ! -s report ]; then
   (cd "$top" && find . \( -name .git -o -name node_modules \) -prune -o -type f -name '*.xml' -newer "$OLDPWD/mark" -exec grep -l '<testcase' {} + > "$OLDPWD/xml" 2> /dev/null)
   if grep -qE '/(surefire-reports|failsafe-reports|test-results)/' xml; then grep -E '/(surefire-reports|failsafe-reports|test-results)/' xml > known; else cp xml known; fi
   sort known | while read -r file; do cat "$top/$file"; printf '\n'; done > out/found-0.xml
   [ -s out/found-0.xml ] || rm -f out/found-0.xml
-fi
-for file in out/*; do [ -e "$file" ] && printf '%s%s\n' "$mark" "${file#out/}" && cat "$file" && printf '\n'; done > all"#;
+fi"#;
 
-/// Reads back what the runners of one command wrote.
-pub(super) fn read(
-    place: &RunFolder,
-    fork: &mut dyn ProjectFork,
-) -> Result<Vec<ReporterOutput>, SuiteError> {
-    let mark = format!("--{}--", nonce());
-    let root = fork.root();
-    fork.run(&ForkCommand::new(
-        ["sh", "-c", GATHER, "sh", &place.folder, &mark, &root],
-        super::MOMENT,
-    ))?;
-    let bytes = place.text(fork, "all")?;
-    Ok(split(&String::from_utf8_lossy(&bytes), &mark))
-}
-
-fn split(text: &str, mark: &str) -> Vec<ReporterOutput> {
-    let mut all: BTreeMap<String, ReporterOutput> = BTreeMap::new();
-    for piece in text.split(mark).skip(1) {
-        let (name, body) = piece.split_once('\n').unwrap_or((piece, ""));
-        let Some((stem, ending)) = name.rsplit_once('.') else {
+/// What the runners of one command wrote, out of all files of its folder.
+pub(super) fn written(files: &BTreeMap<String, String>) -> Vec<ReporterOutput> {
+    let mut all: BTreeMap<&str, ReporterOutput> = BTreeMap::new();
+    for (name, body) in files {
+        let Some((stem, ending)) = name
+            .strip_prefix("out/")
+            .and_then(|name| name.rsplit_once('.'))
+        else {
             continue;
         };
-        let written = all.entry(stem.to_owned()).or_default();
+        let written = all.entry(stem).or_default();
         let runner = stem.rsplit_once('-').map_or(stem, |(runner, _)| runner);
         runner.clone_into(&mut written.runner);
         match ending {
@@ -153,21 +137,29 @@ fn split(text: &str, mark: &str) -> Vec<ReporterOutput> {
 mod tests {
     use super::*;
 
+    fn of(files: &[(&str, &str)]) -> Vec<ReporterOutput> {
+        let file = |(name, text): &(&str, &str)| (format!("out/{name}"), (*text).to_owned());
+        written(&files.iter().map(file).collect())
+    }
+
     #[test]
     fn a_runner_that_began_and_did_not_end_is_not_believed() {
-        let text = "@go-7.begun\n\n@go-7.jsonl\n{}\n\n@bun-0.xml\n<testsuites>\n</testsuites>\n";
-        let all = split(text, "@");
+        let all = of(&[
+            ("go-7.begun", ""),
+            ("go-7.jsonl", "{}\n"),
+            ("bun-0.xml", "<testsuites>\n</testsuites>\n"),
+        ]);
         assert_eq!(all.len(), 2);
         assert!(all[0].finished() && all[0].runner == "bun");
         assert!(!all[1].finished() && all[1].runner == "go");
-        assert!(!split("@phpunit-3.xml\n<testsuites><testcase", "@")[0].finished());
-        assert!(split("@go-7.begun\n\n@go-7.exit\n1\n", "@")[0].finished());
+        assert!(!of(&[("phpunit-3.xml", "<testsuites><testcase")])[0].finished());
+        assert!(of(&[("go-7.begun", ""), ("go-7.exit", "1\n")])[0].finished());
     }
 
     #[test]
     fn what_a_runner_saw_outside_of_its_tests_is_not_lost() {
-        let text = "@deno-7.exit\n1\n@deno-7.xml\n<testcase name=\"a\" classname=\"./a_test.ts\"/></testsuites>\n";
-        let tests = split(text, "@")[0].tests();
+        let xml = "<testcase name=\"a\" classname=\"./a_test.ts\"/></testsuites>\n";
+        let tests = of(&[("deno-7.exit", "1\n"), ("deno-7.xml", xml)])[0].tests();
         let told: Vec<_> = tests.iter().map(|t| (t.id.as_str(), t.outcome)).collect();
         assert_eq!(
             told,

@@ -14,6 +14,15 @@ unset IFS
 set +f
 real=$(PATH=$rest command -v "$name") || { echo "$name: not found" >&2; exit 127; }
 
+# Scripts that set `NODE_OPTIONS` for their runner take ours away.
+if [ "$name" = node ]; then
+  case $NODE_OPTIONS in
+  *lula_hook.cjs*) ;;
+  *) [ -n "$LULA_NODE_ADDED" ] && export LULA_NODE_OPTIONS="$NODE_OPTIONS" NODE_OPTIONS="$LULA_NODE_ADDED $NODE_OPTIONS" ;;
+  esac
+  exec "$real" "$@"
+fi
+
 words= options=' '
 for word in "$@"; do
   case $word in
