@@ -74,14 +74,14 @@ fn unescaped(name: &str) -> String {
     let mut text = String::new();
     let mut escaped = false;
     for letter in name.chars() {
-        let escapes = letter == '\\' && !escaped;
+        let begins = letter == '\\' && !escaped;
         if escaped && !matches!(letter, '#' | '\\') {
             text.push('\\');
         }
-        if !escapes {
+        if !begins {
             text.push(letter);
         }
-        escaped = escapes;
+        escaped = begins;
     }
     if escaped {
         text.push('\\');
