@@ -190,8 +190,18 @@ fn tap(text: &str) -> Option<Counts> {
         })?;
         line.split_whitespace().last()?.parse().ok()
     };
+    // Those who do not count what is skipped have it among what passes.
+    let skipped = || {
+        let lines = text.lines().filter(|line| line.starts_with("ok "));
+        lines.filter(|line| line.contains(" # SKIP")).count()
+    };
+    let among = if count("skip").is_some() {
+        0
+    } else {
+        skipped()
+    };
     Some(Counts {
-        passed: count("pass")?,
+        passed: count("pass")?.saturating_sub(among),
         failed: count("fail").unwrap_or(0),
     })
 }
@@ -230,6 +240,12 @@ mod tests {
                 2,
             ),
             ("# tests 8\n# pass  7\n# fail  1\n", 7, 1),
+            ("ok 1 a\nok 2 b # SKIP\n# tests 2\n# pass  2\n", 1, 0),
+            (
+                "ok 1 a\nok 2 b # SKIP\n# tests 2\n# pass 1\n# skip 1\n",
+                1,
+                0,
+            ),
             ("  1238 passing (3s)\n  2 failing\n", 1238, 2),
             (
                 " Test Files  9 passed (9)\n      Tests  1 failed | 451 passed (452)",
