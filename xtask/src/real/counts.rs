@@ -183,7 +183,7 @@ fn unittest(text: &str) -> Option<Counts> {
 
 /// `# pass 7`, and `ℹ pass 7` where node prints for people.
 fn tap(text: &str) -> Option<Counts> {
-    let count = |word: &str| {
+    let count = |word: &str| -> Option<usize> {
         let line = text.lines().rev().find(|line| {
             let said = line.strip_prefix("# ").or_else(|| line.strip_prefix("ℹ "));
             said.is_some_and(|said| said.starts_with(word))

@@ -6,6 +6,7 @@ mod findings;
 pub(crate) mod prompt;
 mod repairer;
 mod tools;
+mod with_tools;
 
 use lula_edit::EditFormat;
 use lula_graph::{NodeContext, NodeExit, NodeVisitFuture};
@@ -52,7 +53,7 @@ pub(crate) async fn visit(
         AttemptCoder::Repairer => repairer::write(work, ctx).await,
         AttemptCoder::WithTools(chosen) => {
             let mut tally = VisitModelUsage::default();
-            let left = tools::write(work, &chosen, &mut tally, ctx).await?;
+            let left = with_tools::write(work, &chosen, &mut tally, ctx).await?;
             Ok(asked(left, work, &chosen, tally))
         }
         AttemptCoder::Editor(chosen, format) => {
