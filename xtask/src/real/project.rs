@@ -253,7 +253,7 @@ impl<'a> Project<'a> {
                 status
             };
             trial.check(status == expected, "a suite that passes is something to do");
-            let traced = self.told(lula, "trace")?;
+            let traced = self.last_run(lula, "trace")?;
             let visits = traced["visits"].as_array().cloned().unwrap_or_default();
             let mut acts = visits
                 .iter()
@@ -284,7 +284,7 @@ impl<'a> Project<'a> {
     }
 
     /// The last run, as another command tells it.
-    fn told(&self, lula: &str, what: &str) -> Result<Value> {
+    fn last_run(&self, lula: &str, what: &str) -> Result<Value> {
         let told = self
             .command(lula, &self.directory)
             .args([what, "last", "--json"])
@@ -297,7 +297,7 @@ impl<'a> Project<'a> {
         let begun = Instant::now();
         let output = self.ordered(lula).output()?;
         let took = begun.elapsed();
-        let shown = self.told(lula, "show")?;
+        let shown = self.last_run(lula, "show")?;
         let looked = &shown["state"]["repositories"][0]["baseline"]["looked"]["ran"];
         let count = |name: &str| looked[name].as_array().map_or(0, Vec::len);
         if looked.is_object() {

@@ -229,11 +229,11 @@ fn name_of(known: &RunState<CodingState>) -> String {
 
 fn returned(known: &RunState<CodingState>) -> Option<AgentResult> {
     let ended = known.progress.ended.as_ref()?;
-    Some(told(known, ended.exit, &ended.summary))
+    Some(agent_result(known, ended.exit, &ended.summary))
 }
 
 /// What is told of an agent to the run that sent it.
-fn told(known: &RunState<CodingState>, exit: RunExit, summary: &str) -> AgentResult {
+fn agent_result(known: &RunState<CodingState>, exit: RunExit, summary: &str) -> AgentResult {
     let work = &known.state;
     let (by, said) = work.made.clone().unwrap_or_default();
     let by = work.answer.as_ref().map_or(by, |answer| answer.by.clone());
@@ -420,7 +420,7 @@ impl AgentPoolPort for AgentPool {
         for agent in agents {
             let known = reader.show(agent, None).await;
             let known = known.map_err(|error| unreachable(&error))?;
-            let late = || told(&known, RunExit::Failed, "it did not stop in time");
+            let late = || agent_result(&known, RunExit::Failed, "it did not stop in time");
             ended.push(returned(&known).unwrap_or_else(late));
         }
         Ok(ended)

@@ -113,7 +113,7 @@ fn store_directory(url: &str) -> Option<PathBuf> {
 fn probes(repository: &Path, workspace: &WorkspaceId, state: &Path) -> Vec<DriverFenceProbe> {
     let checkout = state.join("checkouts").join(workspace.as_str());
     let layer = state.join("workspaces").join(workspace.as_str());
-    let told = |what: &str, done: io::Result<()>| DriverFenceProbe {
+    let probe = |what: &str, done: io::Result<()>| DriverFenceProbe {
         what: what.to_owned(),
         refused: matches!(&done, Err(error) if error.kind() == io::ErrorKind::PermissionDenied),
         said: done.map_or_else(|error| error.to_string(), |()| "it worked".to_owned()),
@@ -122,14 +122,14 @@ fn probes(repository: &Path, workspace: &WorkspaceId, state: &Path) -> Vec<Drive
     let list = |path: &Path| std::fs::read_dir(path).map(drop);
     let write = |path: PathBuf| File::options().append(true).open(path).map(drop);
     vec![
-        told("list the repository", list(repository)),
-        told("read its HEAD", open(repository.join(".git/HEAD"))),
-        told("write its HEAD", write(repository.join(".git/HEAD"))),
-        told("list the run's checkout", list(&checkout)),
-        told(
+        probe("list the repository", list(repository)),
+        probe("read its HEAD", open(repository.join(".git/HEAD"))),
+        probe("write its HEAD", write(repository.join(".git/HEAD"))),
+        probe("list the run's checkout", list(&checkout)),
+        probe(
             "read where it came from",
             open(checkout.join("origin.json")),
         ),
-        told("list the run's layer", list(&layer)),
+        probe("list the run's layer", list(&layer)),
     ]
 }

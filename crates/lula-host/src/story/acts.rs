@@ -32,24 +32,26 @@ impl StoryTeller {
         let display = Act::named(name).map_or(ResultDisplay::Reply, |act| act.display);
         let text = match display {
             ResultDisplay::Name => String::new(),
-            ResultDisplay::Place => told::<AgentWorkspace>(value, base),
+            ResultDisplay::Place => result_text::<AgentWorkspace>(value, base),
             ResultDisplay::Files if !value.is_object() => {
                 let files = value.as_array();
                 files.map_or_else(String::new, |files| format!("{} files", files.len()))
             }
             ResultDisplay::Files | ResultDisplay::Reply => return self.reply(name, value),
-            ResultDisplay::Tests => told::<TestBaseline>(value, |found| looked_text(&found.looked)),
+            ResultDisplay::Tests => {
+                result_text::<TestBaseline>(value, |found| looked_text(&found.looked))
+            }
             ResultDisplay::Summary => {
                 let summary = value.get("summary").and_then(Value::as_str);
                 summary.unwrap_or_default().to_owned()
             }
-            ResultDisplay::Picked => told::<SelectedTests>(value, picked),
-            ResultDisplay::Evidence => told::<VerificationEvidence>(value, weighed),
+            ResultDisplay::Picked => result_text::<SelectedTests>(value, picked),
+            ResultDisplay::Evidence => result_text::<VerificationEvidence>(value, weighed),
             ResultDisplay::Change => {
-                told::<CommittedChangeView>(value, |it| size(&it.diff, it.files.len()))
+                result_text::<CommittedChangeView>(value, |it| size(&it.diff, it.files.len()))
             }
             ResultDisplay::Delivery => {
-                let text = told::<DeliveredView>(value, |it| place(it).to_owned());
+                let text = result_text::<DeliveredView>(value, |it| place(it).to_owned());
                 return words(StoryEventKind::Act, name, text).went(true);
             }
             ResultDisplay::Answer => {
@@ -112,7 +114,7 @@ pub(super) fn shown(name: String) -> String {
 }
 
 /// A result in words; nothing where it is of another version.
-fn told<T: DeserializeOwned>(value: &Value, words: impl FnOnce(&T) -> String) -> String {
+fn result_text<T: DeserializeOwned>(value: &Value, words: impl FnOnce(&T) -> String) -> String {
     read(value).as_ref().map_or_else(String::new, words)
 }
 

@@ -75,7 +75,7 @@ pub fn warmth(percent: u32) -> String {
 }
 
 /// What happened among several candidates, in words.
-pub fn told(event: &RunStateEvent) -> Option<(String, Option<bool>)> {
+pub fn summary(event: &RunStateEvent) -> Option<(String, Option<bool>)> {
     Some(match event {
         RunStateEvent::Entered { rivals } => {
             let who = rivals.iter().map(|rival| {

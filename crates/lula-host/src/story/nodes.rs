@@ -186,8 +186,8 @@ impl StoryTeller {
                 (looked_text(&baseline.looked), None)
             }
             RunStateEvent::Steered { notes } => (format!("heard {} notes", notes.len()), None),
-            other => plan::told(other)
-                .or_else(|| contest::told(other))
+            other => plan::summary(other)
+                .or_else(|| contest::summary(other))
                 .unwrap_or_default(),
         }
     }

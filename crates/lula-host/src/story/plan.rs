@@ -3,7 +3,7 @@
 use lula_agents::work::RunStateEvent;
 
 /// What happened among several agents, in words.
-pub fn told(event: &RunStateEvent) -> Option<(String, Option<bool>)> {
+pub fn summary(event: &RunStateEvent) -> Option<(String, Option<bool>)> {
     use lula_agents::plan::StepTransition;
     Some(match event {
         RunStateEvent::Answered { answer } => {

@@ -74,8 +74,8 @@ impl<'a> ToolCallEffect<'a> {
         self.room
     }
 
-    /// What is told of an outcome.
-    pub(super) fn told(
+    /// An outcome as the ledger and the caller get it.
+    pub(super) fn performed(
         &self,
         mut outcome: ToolOutcome,
         receipt: Option<SandboxReceipt>,
@@ -118,7 +118,7 @@ impl RunnerEffect for ToolCallEffect<'_> {
             Ok(plan) => plan,
             Err(outcome) => {
                 return Ok(EffectPreparation::Settled(
-                    self.told(outcome, None),
+                    self.performed(outcome, None),
                     subject,
                 ));
             }
@@ -168,7 +168,7 @@ impl RunnerEffect for ToolCallEffect<'_> {
         subject.diff = diff;
         let under_way = service.halts.begin(&self.asked.effect);
         let (outcome, receipt) = perform(self.room, self.asked, &under_way.halt)?;
-        Ok(self.told(outcome, receipt))
+        Ok(self.performed(outcome, receipt))
     }
 }
 
@@ -190,7 +190,7 @@ impl RunnerService {
         }
         let _turn = room.turn()?;
         let mut call = ToolCallEffect::new(self, &room, who, call)?;
-        Ok(self.run_effect(&mut call)?.told())
+        Ok(self.run_effect(&mut call)?.into_result())
     }
 }
 

@@ -92,7 +92,7 @@ pub(super) fn run(
         Err(outcome) => return Ok((outcome, None)),
     };
     match halt.run(&live.session, &command) {
-        Ok(finished) => Ok(told(&finished)),
+        Ok(finished) => Ok(command_outcome(&finished)),
         Err(error) => not_started(error).map(|outcome| (outcome, None)),
     }
 }
@@ -105,8 +105,8 @@ pub(super) fn not_started(error: SandboxError) -> Result<ToolOutcome, RequestRef
     }
 }
 
-/// What is told of a command that ended.
-pub(super) fn told(finished: &FinishedCommand) -> (ToolOutcome, Option<SandboxReceipt>) {
+/// What a command that ended came to.
+pub(super) fn command_outcome(finished: &FinishedCommand) -> (ToolOutcome, Option<SandboxReceipt>) {
     let (stdout, stdout_dropped) = kept(&finished.stdout);
     let (stderr, stderr_dropped) = kept(&finished.stderr);
     let status = finished.shell_status();

@@ -83,18 +83,18 @@ impl RunnerEffect for Command<'_> {
         subject.diff = diff;
         let running = match service.launch(self.call.in_room(), self.asked)? {
             Ok(running) => running,
-            Err(outcome) => return Ok(self.call.told(outcome, None)),
+            Err(outcome) => return Ok(self.call.performed(outcome, None)),
         };
         let heard = CommandListener::new(Arc::clone(&running), Arc::clone(self.service));
         if self.asked.background {
             let output = ToolOutput::new(format!("started {}\n", running.name), TextOrigin::Lula);
             self.started = Some(Start::Background(running, heard));
-            return Ok(self.call.told(ToolOutcome::Done { output }, None));
+            return Ok(self.call.performed(ToolOutcome::Done { output }, None));
         }
         self.started = Some(Start::Foreground(Arc::clone(&running)));
         let _ = self.answer.send(Ok(StartedCommand::Running(heard)));
-        let (outcome, receipt) = exec::told(&running.finish()?);
-        Ok(self.call.told(outcome, receipt))
+        let (outcome, receipt) = exec::command_outcome(&running.finish()?);
+        Ok(self.call.performed(outcome, receipt))
     }
 }
 
@@ -185,7 +185,7 @@ impl RunnerService {
                 let _ = answer.send(told.map(|_| StartedCommand::Running(heard)));
                 running.end(match running.finish() {
                     Ok(finished) => {
-                        let (outcome, receipt) = exec::told(&finished);
+                        let (outcome, receipt) = exec::command_outcome(&finished);
                         result(&asked.call, outcome, receipt)
                     }
                     Err(refusal) => broken(&asked.call, &refusal),

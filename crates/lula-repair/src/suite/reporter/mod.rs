@@ -310,7 +310,7 @@ impl ReportedRun {
     /// name again is another test of that name.
     pub(crate) fn tests(&self) -> TestReport {
         if self.begun().is_some_and(|begun| begun.runner != "pytest") {
-            return self.told_once();
+            return self.case_per_line();
         }
         let mut order: Vec<TestCase> = Vec::new();
         let mut known: BTreeMap<&str, usize> = BTreeMap::new();
@@ -354,7 +354,7 @@ impl ReportedRun {
         all
     }
 
-    fn told_once(&self) -> TestReport {
+    fn case_per_line(&self) -> TestReport {
         let mut tests: Vec<TestCase> = Vec::new();
         let mut printed = String::new();
         for line in &self.lines {

@@ -127,8 +127,8 @@ impl<T> GatedAct<T> {
 }
 
 impl GatedAct<ToolResult> {
-    /// What a call is told either way.
-    pub(in crate::service) fn told(self) -> ToolResult {
+    /// The result of a call, performed or held.
+    pub(in crate::service) fn into_result(self) -> ToolResult {
         match self {
             Self::Done(result) => result,
             Self::Held(result) => *result,
