@@ -26,6 +26,11 @@ fn package(kind: &str, test: &str, files: &[(&str, &str)]) -> TempDir {
     folder
 }
 
+/// The same with specs for uvu.
+fn uvu(files: &[(&str, &str)]) -> TempDir {
+    package("commonjs", "uvu spec", files)
+}
+
 /// Every test with what it did, and the file that the package's code was loaded from.
 fn tested(folder: &TempDir) -> (Vec<(String, TestOutcome)>, Option<String>) {
     let ground = UnsandboxedGround::new(folder.path());
@@ -46,21 +51,17 @@ const TOTAL: &str =
 #[test]
 fn uvu_is_told_test_by_test_and_the_search_sees_which_lines_each_ran() {
     let cart = format!("exports.total = {TOTAL}\nexports.label = (name) => `<${{name}}>`;\n");
-    let folder = package(
-        "commonjs",
-        "uvu spec",
-        &[
-            ("cart.js", &cart),
-            (
-                "spec/cart.js",
-                "const { test, suite } = require('uvu');\nconst assert = require('uvu/assert');\nconst { label, total } = require('../cart');\n\ntest('takes the limit along', () => assert.is(total([1, 5, 9], 5), 6));\ntest('of nothing', () => assert.is(total([], 5), 0));\ntest.skip('later', () => {});\ntest.run();\n\nconst named = suite('label');\nnamed('a name', async () => assert.is(label('x'), '<x>'));\nnamed.run();\n",
-            ),
-            (
-                "spec/imported.mjs",
-                "import { test } from 'uvu';\nimport * as assert from 'uvu/assert';\nimport cart from '../cart.js';\n\ntest('adds', () => assert.is(cart.total([1, 2], 9), 3));\ntest.run();\n",
-            ),
-        ],
-    );
+    let folder = uvu(&[
+        ("cart.js", &cart),
+        (
+            "spec/cart.js",
+            "const { test, suite } = require('uvu');\nconst assert = require('uvu/assert');\nconst { label, total } = require('../cart');\n\ntest('takes the limit along', () => assert.is(total([1, 5, 9], 5), 6));\ntest('of nothing', () => assert.is(total([], 5), 0));\ntest.skip('later', () => {});\ntest.run();\n\nconst named = suite('label');\nnamed('a name', async () => assert.is(label('x'), '<x>'));\nnamed.run();\n",
+        ),
+        (
+            "spec/imported.mjs",
+            "import { test } from 'uvu';\nimport * as assert from 'uvu/assert';\nimport cart from '../cart.js';\n\ntest('adds', () => assert.is(cart.total([1, 2], 9), 3));\ntest.run();\n",
+        ),
+    ]);
     let report = mend(&folder).unwrap();
     assert_eq!(report.failing, ["spec/cart.js > takes the limit along"]);
     assert_eq!((report.before.passed, report.before.failed), (3, 1));
@@ -69,14 +70,10 @@ fn uvu_is_told_test_by_test_and_the_search_sees_which_lines_each_ran() {
 
 #[test]
 fn a_hook_of_uvu_that_fails_is_a_failure_of_every_test_behind_it() {
-    let folder = package(
-        "commonjs",
-        "uvu spec",
-        &[(
-            "spec/cart.js",
-            "const { suite } = require('uvu');\nconst hooked = suite('hooked');\nhooked.before(() => { throw new Error('no database'); });\nhooked('one', () => {});\nhooked('two', () => {});\nhooked.run();\nconst fine = suite('fine');\nfine('one', () => {});\nfine.run();\n",
-        )],
-    );
+    let folder = uvu(&[(
+        "spec/cart.js",
+        "const { suite } = require('uvu');\nconst hooked = suite('hooked');\nhooked.before(() => { throw new Error('no database'); });\nhooked('one', () => {});\nhooked('two', () => {});\nhooked.run();\nconst fine = suite('fine');\nfine('one', () => {});\nfine.run();\n",
+    )]);
     let (tests, _) = tested(&folder);
     let failing = tests
         .iter()

@@ -105,11 +105,8 @@ impl RunnerService {
         let room = self.room(id)?;
         let _turn = room.turn()?;
         let digest = request_on(branch.name(), call)?;
-        let request = EffectCallerRequest {
-            who: who.clone(),
-            tool: "commit_agent_change",
-            entry: self.entry_of(id, &call.effect, (&call.run, call.epoch), digest),
-        };
+        let of_run = (&call.effect, &call.run, call.epoch);
+        let request = self.caller_request((who, "commit_agent_change"), id, of_run, digest);
         let mut effect = CommitAgentChangeEffect {
             room: &room,
             branch: &branch,

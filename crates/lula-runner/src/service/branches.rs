@@ -8,13 +8,13 @@
 //! the commit says whether it was merged. `fill.rs` makes a workspace hold what came of it.
 
 use lula_protocol::digest::DigestDomain;
-use lula_protocol::{Digest, EffectId, RunId, WorkspaceId};
+use lula_protocol::{Digest, EffectId, Principal, RunId, WorkspaceId};
 use lula_workspace::checkout::CheckoutError;
 use lula_workspace::integration_branch::{self, IntegrationBranchName, StepName};
 use lula_workspace::{Checkout, IntegrationBranch, WorkspaceError};
 use serde::Serialize;
 
-use super::effect::EffectLedgerEntry;
+use super::effect::EffectCallerRequest;
 use super::refusal::RequestRefusal;
 use super::{RunnerService, scope};
 use lula_runner_api::{
@@ -256,23 +256,19 @@ impl RunnerService {
     }
 
     /// For effects on a branch as a whole.
-    pub(super) fn entry_on(
+    pub(super) fn caller_request_on(
         &self,
+        caller: (&Principal, &'static str),
         branch: &IntegrationBranch,
-        effect: &EffectId,
-        (run, epoch): (&RunId, u64),
-        call: Digest,
-    ) -> EffectLedgerEntry {
+        of_run: (&EffectId, &RunId, u64),
+        request: Digest,
+    ) -> EffectCallerRequest {
         // No workspace has this name; a crash has nothing to take back there.
         let digest = Digest::of_bytes(branch.name().as_str().as_bytes());
         let mut body = [0; 10];
         body.copy_from_slice(&digest.as_bytes()[..10]);
-        self.entry_of(
-            &WorkspaceId::from_parts(0, body),
-            effect,
-            (run, epoch),
-            call,
-        )
+        let workspace = WorkspaceId::from_parts(0, body);
+        self.caller_request(caller, &workspace, of_run, request)
     }
 }
 

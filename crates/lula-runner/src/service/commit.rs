@@ -176,16 +176,8 @@ impl RunnerService {
             epoch: 0,
             ..asked.clone()
         };
-        let request = EffectCallerRequest {
-            who: who.clone(),
-            tool: COMMIT,
-            entry: self.entry_of(
-                id,
-                &asked.effect,
-                (&asked.run, asked.epoch),
-                request(id, &plain)?,
-            ),
-        };
+        let of_run = (&asked.effect, &asked.run, asked.epoch);
+        let request = self.caller_request((who, COMMIT), id, of_run, request(id, &plain)?);
         self.run_effect(&mut Commit {
             room: &room,
             asked,
@@ -206,16 +198,8 @@ impl RunnerService {
             epoch: 0,
             ..asked.clone()
         };
-        let request = EffectCallerRequest {
-            who: who.clone(),
-            tool: "undo_commit",
-            entry: self.entry_of(
-                id,
-                &asked.effect,
-                (&asked.run, asked.epoch),
-                request(id, &plain)?,
-            ),
-        };
+        let of_run = (&asked.effect, &asked.run, asked.epoch);
+        let request = self.caller_request((who, "undo_commit"), id, of_run, request(id, &plain)?);
         let room = &*room;
         self.run_effect(&mut Undo { room, request })?.free()
     }

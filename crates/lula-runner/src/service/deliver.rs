@@ -169,16 +169,8 @@ impl RunnerService {
             at: delivery.at,
             into_files: delivery.into_files,
         };
-        let request = EffectCallerRequest {
-            who: who.clone(),
-            tool: TOOL,
-            entry: self.entry_of(
-                id,
-                &call.effect,
-                (&call.run, call.epoch),
-                request(id, &asked)?,
-            ),
-        };
+        let of_run = (&call.effect, &call.run, call.epoch);
+        let request = self.caller_request((who, TOOL), id, of_run, request(id, &asked)?);
         self.run_effect(&mut Deliver {
             room: &room,
             call,

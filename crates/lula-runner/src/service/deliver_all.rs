@@ -184,11 +184,8 @@ impl RunnerService {
         let turns = rooms.iter().map(|room| room.turn());
         let _turns = turns.collect::<Result<Vec<_>, _>>()?;
         let first = &deliveries[0].workspace;
-        let request = EffectCallerRequest {
-            who: who.clone(),
-            tool: TOOL,
-            entry: self.entry_of(first, &call.effect, (&call.run, call.epoch), request),
-        };
+        let of_run = (&call.effect, &call.run, call.epoch);
+        let request = self.caller_request((who, TOOL), first, of_run, request);
         self.run_effect(&mut DeliverAll {
             rooms: &rooms,
             call,

@@ -22,7 +22,7 @@ mod terms;
 mod tests;
 
 use lula_audit::{AuditDecision, AuditEnding, AuditEntry as Recorded, AuditVerdict};
-use lula_protocol::{Digest, EffectClass, EffectId, RunId, ToolOutcome, WorkspaceId};
+use lula_protocol::{Digest, EffectClass, EffectId, Principal, RunId, ToolOutcome, WorkspaceId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -355,22 +355,26 @@ impl RunnerService {
         Ok(true)
     }
 
-    /// For effects on the workspace as a whole.
-    pub(super) fn entry_of(
+    /// For effects on the workspace as a whole: who asks through which tool, for whose effect.
+    pub(super) fn caller_request(
         &self,
+        (who, tool): (&Principal, &'static str),
         workspace: &WorkspaceId,
-        effect: &EffectId,
-        (run, epoch): (&RunId, u64),
+        (effect, run, epoch): (&EffectId, &RunId, u64),
         request: Digest,
-    ) -> EffectLedgerEntry {
-        EffectLedgerEntry {
-            effect: effect.clone(),
-            run: run.clone(),
-            epoch,
-            workspace: workspace.clone(),
-            class: EffectClass::Cas,
-            runner: self.runner.name().to_owned(),
-            request,
+    ) -> EffectCallerRequest {
+        EffectCallerRequest {
+            who: who.clone(),
+            tool,
+            entry: EffectLedgerEntry {
+                effect: effect.clone(),
+                run: run.clone(),
+                epoch,
+                workspace: workspace.clone(),
+                class: EffectClass::Cas,
+                runner: self.runner.name().to_owned(),
+                request,
+            },
         }
     }
 

@@ -88,11 +88,8 @@ impl RunnerService {
         let room = self.room(id)?;
         let _turn = room.turn()?;
         let digest = request_on(branch.name(), call)?;
-        let request = EffectCallerRequest {
-            who: who.clone(),
-            tool: "fill_workspace",
-            entry: self.entry_of(id, &call.effect, (&call.run, call.epoch), digest),
-        };
+        let of_run = (&call.effect, &call.run, call.epoch);
+        let request = self.caller_request((who, "fill_workspace"), id, of_run, digest);
         let mut fill = FillWorkspace {
             room: &room,
             branch: &branch,

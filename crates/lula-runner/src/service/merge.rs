@@ -99,11 +99,8 @@ impl RunnerService {
         }
         let branch = self.branch_of(&call.run, &order.branch)?;
         let digest = request_on(branch.name(), call)?;
-        let request = EffectCallerRequest {
-            who: who.clone(),
-            tool: "merge_agent_change",
-            entry: self.entry_on(&branch, &call.effect, (&call.run, call.epoch), digest),
-        };
+        let of_run = (&call.effect, &call.run, call.epoch);
+        let request = self.caller_request_on((who, "merge_agent_change"), &branch, of_run, digest);
         let _turn = branch.turn()?;
         let mut merge = MergeEffect {
             branch: &branch,
