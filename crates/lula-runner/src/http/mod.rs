@@ -12,6 +12,7 @@ mod listen;
 mod metrics;
 mod openapi;
 mod routes;
+mod streams;
 mod strict;
 
 use std::convert::Infallible;
