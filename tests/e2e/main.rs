@@ -16,6 +16,7 @@ mod command_line;
 mod configuration;
 mod diagnosis;
 mod doctor;
+mod earlier_logs;
 mod environments;
 mod exec;
 mod guidelines;

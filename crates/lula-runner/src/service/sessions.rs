@@ -174,7 +174,7 @@ impl RunnerService {
             answer,
             started: None,
         };
-        let told = self.run_effect(&mut command).map(GatedAct::told);
+        let told = self.run_effect(&mut command).map(GatedAct::into_result);
         match command.started {
             None => over(told),
             Some(Start::Foreground(running)) => {
