@@ -95,7 +95,7 @@ fn runs_of_an_earlier_version_are_shown_in_todays_words() {
         assert!(of_repair.contains(act), "{act}\n{of_repair}");
     }
     let of_agents = logs(AGENTS);
-    for act in ["open_on_branch", "merge", "fill"] {
+    for act in ["commit", "merge", "fill"] {
         assert!(of_agents.contains(act), "{act}\n{of_agents}");
     }
 }
