@@ -21,7 +21,7 @@ fn the_whole_story_is_told_without_a_key() {
         .says("Lula-Verdict: pass")
         .says("derived again, 0 come out otherwise")
         .says("Undone again")
-        .says("lula run --task")
+        .says("lula run 'fix")
         .says("lula models use")
         .says("lula trace");
     // A run like any other, on record.

@@ -1,7 +1,7 @@
 //! Holds the workspace to ARCHITECTURE.md: who may know whom, where `unsafe` may stand, who may
 //! speak HTTP, which lints apply, that one name means one type, that comments name who acts and doc
-//! comments say something, that the binary is thin, and that nothing names the machine it was written
-//! on, and that what ships is optimised throughout.
+//! comments say something, that the binary is thin and the first pages short, that nothing names the
+//! machine it was written on, and that what ships is optimised throughout.
 //!
 //! Every rule is a function from data to [`Violation`]s, so that each can be shown to fail.
 
@@ -9,6 +9,7 @@ mod dependencies;
 mod doc_comments;
 mod lints;
 mod names;
+mod pages;
 mod paths;
 mod profiles;
 mod prose;
@@ -62,6 +63,7 @@ pub(crate) fn check(repository: &Repository) -> Result<Vec<Violation>> {
     violations.extend(unsafe_code::check(repository, &metadata, &files)?);
     violations.extend(lints::check(&metadata)?);
     violations.extend(paths::check(repository, &files)?);
+    violations.extend(pages::check(repository)?);
     violations.extend(profiles::check(repository)?);
     violations.extend(names::check(repository, &files)?);
     violations.extend(prose::check(repository, &files)?);

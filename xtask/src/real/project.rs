@@ -11,9 +11,6 @@ use serde_json::Value;
 use super::counts;
 use super::recipe::{Counts, Recipe, Registry};
 
-/// Where Debian keeps the sources of its suites.
-const POOL: &str = "https://deb.debian.org/debian/pool/main";
-
 /// Says that a project was set up to its end.
 const READY: &str = "ready";
 
@@ -89,11 +86,13 @@ impl<'a> Project<'a> {
                 )
             }
             Registry::Npm => format!("npm pack --silent {name}@{version}"),
-            // Of the suites that Debian carries, as its maintainers got them.
+            // Of the suites that Debian carries, as its maintainers got them, from where this machine has
+            // its packages.
             Registry::Debian => format!(
-                "for kind in gz xz bz2; do curl --fail --silent --location --remote-name \
-                 {POOL}/{initial}/{name}/{name}_{version}.orig.tar.$kind && exit 0; done; \
-                 echo 'no such source among those of Debian' >&2; exit 1",
+                "for site in $(apt-get indextargets --format '$(SITE)' | sort -u); do \
+                 for kind in gz xz bz2; do curl --fail --silent --location --remote-name \
+                 $site/pool/main/{initial}/{name}/{name}_{version}.orig.tar.$kind && exit 0; done; done; \
+                 echo 'no such source among those of Debian: has apt-get update been run?' >&2; exit 1",
                 initial = name.get(..1).unwrap_or_default(),
             ),
             Registry::Git => return self.check_out(),

@@ -29,7 +29,7 @@ pub(super) fn list(session: &CliSession) -> Result<RunExit, CommandFailure> {
             return Ok(RunExit::Verified);
         }
         if rows.is_empty() {
-            screen.note("there is no run yet: `lula run --task …` begins one");
+            screen.note("there is no run yet: `lula run 'TASK'` begins one");
             return Ok(RunExit::Verified);
         }
         let mut table = TextTable::default();

@@ -247,7 +247,7 @@ fn end(story: &ShowcaseReport, session: &CliSession) -> Result<(), CommandFailur
     ))?;
     heading(session, "Next")?;
     let mut table = TextTable::default();
-    let task = format!("lula run --task '{TASK}'");
+    let task = format!("lula run '{TASK}'");
     table.row([task, "the same in a repository of yours".into()]);
     table.row([
         "lula models use ollama/qwen2.5-coder:7b".into(),
