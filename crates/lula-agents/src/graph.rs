@@ -43,6 +43,7 @@ labels! {
         NoOp = "no_op",
         Malformed = "malformed",
         NoCoder = "nobody",
+        Blocked = "blocked",
         Pointless = "pointless",
         Pass = "pass",
         Fail = "fail",
@@ -71,7 +72,7 @@ pub(crate) fn admitted(work: &CodingState) -> RunNode {
             RetryTarget::Planner if work.task.models.is_empty() => RunNode::ContextBuilder,
             RetryTarget::Planner => RunNode::Planner,
             RetryTarget::Context => RunNode::ContextBuilder,
-            RetryTarget::Coder => RunNode::Coder,
+            RetryTarget::Coder | RetryTarget::Conversation => RunNode::Coder,
         },
         (TaskLane::DeepPlanning, _) => RunNode::Planner,
         (TaskLane::Interactive | TaskLane::Recovery, _) => RunNode::ContextBuilder,
@@ -95,7 +96,7 @@ impl Graph for CodingGraph {
     type State = CodingState;
     type Event = RunStateEvent;
     const NAME: &'static str = "coding";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
 
     fn outcomes(&self, node: RunNode) -> &'static [RunNodeExit] {
         match node {
@@ -121,6 +122,7 @@ impl Graph for CodingGraph {
                 RunNodeExit::NoOp,
                 RunNodeExit::Malformed,
                 RunNodeExit::NoCoder,
+                RunNodeExit::Blocked,
                 RunNodeExit::Answered,
             ],
             RunNode::Verifier => &[
@@ -180,6 +182,7 @@ impl Graph for CodingGraph {
             .on(RunNode::Coder, RunNodeExit::NoOp, RunNode::Verifier)
             .on(RunNode::Coder, RunNodeExit::Malformed, RunNode::PolicyGate)
             .on(RunNode::Coder, RunNodeExit::NoCoder, RunNode::Reporter)
+            .on(RunNode::Coder, RunNodeExit::Blocked, RunNode::Reporter)
             .on(RunNode::Coder, RunNodeExit::Answered, RunNode::Reporter)
             .on(RunNode::Executor, RunNodeExit::Done, RunNode::Verifier)
             .on(RunNode::Executor, RunNodeExit::Fail, RunNode::PolicyGate)
@@ -199,6 +202,15 @@ impl Graph for CodingGraph {
 
     fn apply(&self, work: &mut CodingState, event: &RunStateEvent) {
         work.apply(event);
+    }
+
+    fn supports(&self, version: u32) -> bool {
+        (2..=Self::VERSION).contains(&version)
+    }
+
+    /// Since version 3 a failed attempt goes on in its conversation, and models are told other things.
+    fn rederives(&self, node: RunNode, version: u32) -> bool {
+        version == Self::VERSION || matches!(node, RunNode::Ingest | RunNode::Router)
     }
 
     async fn visit(
@@ -254,6 +266,9 @@ fn report(work: &CodingState) -> RunEndReport {
         (_, Some(EarlyEnd::Unclear { why })) => (RunExit::Inconclusive, why.clone()),
         (_, Some(EarlyEnd::NeedsModel { why } | EarlyEnd::Environment { why, .. })) => {
             (RunExit::Environment, why.clone())
+        }
+        (_, Some(EarlyEnd::Blocked { by, why })) => {
+            (RunExit::Failed, format!("{by} is blocked: {why}"))
         }
         (_, Some(EarlyEnd::OutOfTime { why })) => (RunExit::Budget, why.clone()),
         (_, Some(EarlyEnd::Halted { why })) => {

@@ -108,6 +108,24 @@ pub(crate) struct ChosenModel<'a> {
 }
 
 impl<'a> ChosenModel<'a> {
+    /// The model of a conversation that goes on, as it was asked before.
+    pub(crate) fn going_on(work: &'a CodingState, role: ModelRole, name: &str) -> Option<Self> {
+        let model = work.task.models.iter().find(|model| model.name == name)?;
+        let mut own = work.parts.iter().filter(|part| part.role == role);
+        let before = own.rfind(|part| part.model == name);
+        Some(Self {
+            model,
+            role,
+            choice: RoutingChoice {
+                model: name.to_owned(),
+                temperature: before.map_or(0.0, |part| f64::from(part.temperature_percent) / 100.0),
+                seed: 0,
+                because: "the conversation goes on".to_owned(),
+                passed_over: Vec::new(),
+            },
+        })
+    }
+
     /// A model that was named to judge.
     pub(crate) fn as_judge(model: &'a ModelChoice) -> Self {
         Self {

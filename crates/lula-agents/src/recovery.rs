@@ -22,6 +22,8 @@ pub enum AttemptFailureClass {
     TestTampering,
     /// The attempt ended and nothing was changed.
     NoChange,
+    /// Nothing speaks against the change, and nothing shows that it does what it should.
+    NoEvidence,
     /// The answers of a model cannot be used.
     Malformed,
     /// A plan cannot be used.
@@ -55,6 +57,12 @@ pub struct AttemptFailure {
     /// For the next coder, too long for a sentence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
+    /// The change that was tried, for a coder that does not know it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub change: String,
+    /// What its coder said of it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub summary: String,
 }
 
 impl AttemptFailure {
@@ -74,7 +82,14 @@ impl AttemptFailure {
             fingerprint: blake3::hash(text.as_bytes()).to_hex()[..16].to_owned(),
             by: by.into(),
             detail: String::new(),
+            change: String::new(),
+            summary: String::new(),
         }
+    }
+
+    /// Whether it takes a try: what costs nothing and says nothing of the task does not.
+    fn is_counted(&self) -> bool {
+        self.class != AttemptFailureClass::NotFound
     }
 
     /// With everything that was seen.
@@ -82,6 +97,21 @@ impl AttemptFailure {
     pub fn with_detail(mut self, detail: String) -> Self {
         self.detail = detail;
         self
+    }
+}
+
+impl AttemptFailureClass {
+    /// Whether it says something of a change that a coder can go on from.
+    const fn is_of_change(self) -> bool {
+        matches!(
+            self,
+            Self::TestFail
+                | Self::Acceptance
+                | Self::Finishing
+                | Self::TestTampering
+                | Self::NoChange
+                | Self::NoEvidence
+        )
     }
 }
 
@@ -95,6 +125,8 @@ pub enum RetryTarget {
     Context,
     /// The same context, with what went wrong.
     Coder,
+    /// The same conversation, with what went wrong; the change stays in place.
+    Conversation,
 }
 
 /// What follows a failure.
@@ -110,9 +142,37 @@ pub enum AttemptRecovery {
     Halt(String),
 }
 
-/// What follows the last failure, given how many tries are left and whether the run goes in
-/// circles.
-pub fn recover(failures: &[AttemptFailure], max_loops: u32, strikes: u32) -> AttemptRecovery {
+/// So often a conversation goes on after its change was not accepted; then another begins.
+const IN_CONVERSATION: usize = 2;
+
+/// How many more tries there are.
+pub(crate) fn tries_left(failures: &[AttemptFailure], max_loops: u32) -> u32 {
+    let tries = failures
+        .iter()
+        .filter(|failure| failure.is_counted())
+        .count();
+    let tries = u32::try_from(tries).unwrap_or(u32::MAX);
+    max_loops.saturating_add(1).saturating_sub(tries)
+}
+
+/// How many attempts at the end were made by one coder, and failed by what was said of their change.
+fn in_a_row(failures: &[AttemptFailure]) -> usize {
+    let Some(last) = failures.last() else {
+        return 0;
+    };
+    let mut row = failures.iter().rev();
+    let same = |failure: &&AttemptFailure| failure.by == last.by && failure.class.is_of_change();
+    row.by_ref().take_while(same).count()
+}
+
+/// What follows the last failure, given how many tries are left, whether the run goes in circles, and
+/// whether the last coder can be told.
+pub fn recover(
+    failures: &[AttemptFailure],
+    max_loops: u32,
+    strikes: u32,
+    open: bool,
+) -> AttemptRecovery {
     let Some(last) = failures.last() else {
         return AttemptRecovery::Halt("there is nothing to recover from".to_owned());
     };
@@ -129,14 +189,23 @@ pub fn recover(failures: &[AttemptFailure], max_loops: u32, strikes: u32) -> Att
         }
         _ => {}
     }
-    // What costs nothing and says nothing of the task takes no try.
-    let counted = |failure: &&AttemptFailure| failure.class != AttemptFailureClass::NotFound;
-    let tries = failures.iter().filter(counted).count();
+    let tries = failures
+        .iter()
+        .filter(|failure| failure.is_counted())
+        .count();
     if tries > usize::try_from(max_loops).unwrap_or(usize::MAX) {
         return halt(format!(
             "{tries} attempts failed, the last one: {}",
             last.evidence
         ));
+    }
+    // A fresh start, too, goes on in its own conversation.
+    let fresh = in_a_row(failures).is_multiple_of(IN_CONVERSATION + 1);
+    if open && last.class.is_of_change() && !fresh && strikes == 0 {
+        return AttemptRecovery::Retry {
+            target: RetryTarget::Conversation,
+            another_model: false,
+        };
     }
     let same = failures
         .iter()
@@ -154,7 +223,9 @@ pub fn recover(failures: &[AttemptFailure], max_loops: u32, strikes: u32) -> Att
             2 => (RetryTarget::Planner, false),
             _ => (RetryTarget::Planner, true),
         },
-        AttemptFailureClass::NoChange => (RetryTarget::Coder, same > 1),
+        AttemptFailureClass::NoChange | AttemptFailureClass::NoEvidence => {
+            (RetryTarget::Coder, same > 1)
+        }
         AttemptFailureClass::Malformed
         | AttemptFailureClass::ModelUnavailable
         | AttemptFailureClass::NotFound => (RetryTarget::Coder, true),
@@ -182,7 +253,7 @@ mod tests {
     }
 
     fn target(failures: &[AttemptFailure]) -> (RetryTarget, bool) {
-        match recover(failures, 9, 0) {
+        match recover(failures, 9, 0, false) {
             AttemptRecovery::Retry {
                 target,
                 another_model,
@@ -211,9 +282,46 @@ mod tests {
     }
 
     #[test]
+    fn a_coder_is_told_what_came_of_its_change_and_begins_anew_after_the_third_time() {
+        let one = failed(AttemptFailureClass::TestFail, "test_a");
+        let next = |times: usize| match recover(&vec![one.clone(); times], 9, 0, true) {
+            AttemptRecovery::Retry { target, .. } => target,
+            AttemptRecovery::Halt(why) => panic!("{why}"),
+        };
+        let told = RetryTarget::Conversation;
+        assert_eq!([next(1), next(2)], [told, told]);
+        assert_eq!(next(3), RetryTarget::Planner);
+        assert_eq!(
+            [next(4), next(5)],
+            [told, told],
+            "the fresh start is told too"
+        );
+        let mut silent = failed(AttemptFailureClass::Malformed, "");
+        silent.by = one.by.clone();
+        let AttemptRecovery::Retry { target, .. } = recover(&[one, silent], 9, 0, true) else {
+            panic!("no retry");
+        };
+        assert_eq!(
+            target,
+            RetryTarget::Coder,
+            "a conversation that broke off is over"
+        );
+    }
+
+    #[test]
+    fn tries_are_counted_down() {
+        let one = failed(AttemptFailureClass::TestFail, "test_a");
+        let searched = failed(AttemptFailureClass::NotFound, "");
+        assert_eq!(tries_left(&[searched, one], 3), 3);
+    }
+
+    #[test]
     fn a_broken_environment_is_not_paid_for_twice() {
         let broken = failed(AttemptFailureClass::EnvBroken, "");
-        assert!(matches!(recover(&[broken], 9, 0), AttemptRecovery::Halt(_)));
+        assert!(matches!(
+            recover(&[broken], 9, 0, true),
+            AttemptRecovery::Halt(_)
+        ));
     }
 
     #[test]
@@ -224,7 +332,7 @@ mod tests {
             (RetryTarget::Planner, false)
         );
         assert!(matches!(
-            recover(&[denied.clone(), denied], 9, 0),
+            recover(&[denied.clone(), denied], 9, 0, true),
             AttemptRecovery::Halt(_)
         ));
     }
@@ -232,7 +340,7 @@ mod tests {
     #[test]
     fn being_stuck_asks_for_another_model() {
         let one = failed(AttemptFailureClass::TestFail, "test_a");
-        let next = recover(&[one], 9, 1);
+        let next = recover(&[one], 9, 1, true);
         assert!(
             matches!(
                 next,
@@ -247,19 +355,25 @@ mod tests {
 
     proptest! {
         #[test]
-        fn recovery_ends(classes in proptest::collection::vec(0..14_u8, 1..40), max in 0..6_u32) {
+        fn recovery_ends(
+            classes in proptest::collection::vec(0..15_u8, 1..40),
+            max in 0..6_u32,
+            open in any::<bool>(),
+        ) {
             let all = [
                 AttemptFailureClass::EditApply, AttemptFailureClass::Syntax, AttemptFailureClass::MissingSymbol,
                 AttemptFailureClass::TestFail, AttemptFailureClass::Acceptance, AttemptFailureClass::TestTampering,
                 AttemptFailureClass::NoChange, AttemptFailureClass::Malformed, AttemptFailureClass::BadPlan,
                 AttemptFailureClass::ModelUnavailable, AttemptFailureClass::PolicyDenied,
                 AttemptFailureClass::ApprovalRejected, AttemptFailureClass::EnvBroken,
-                AttemptFailureClass::Finishing,
+                AttemptFailureClass::Finishing, AttemptFailureClass::NoEvidence,
             ];
             let failures: Vec<_> =
                 classes.iter().map(|&class| failed(all[usize::from(class)], "t")).collect();
             if failures.len() > max as usize {
-                prop_assert!(matches!(recover(&failures, max, 0), AttemptRecovery::Halt(_)));
+                let next = recover(&failures, max, 0, open);
+                prop_assert!(matches!(next, AttemptRecovery::Halt(_)));
+                prop_assert_eq!(tries_left(&failures, max), 0);
             }
         }
     }

@@ -86,6 +86,7 @@ pub(crate) async fn drive<G: Graph>(
         let noted = driver.desk.note(EventBody::RunTaken { worker });
         driver.settle(noted)?;
     }
+    driver.migrate()?;
     let lease = &driver.desk.scribe.lease;
     // Of the highest level: a line of any level names its run.
     let span = tracing::error_span!("run", id = %lease.run, epoch = lease.epoch);
@@ -109,6 +110,33 @@ impl<G: Graph> Driver<'_, G> {
                 why: other.to_string(),
             }),
         })
+    }
+
+    /// Brings a run of an older version to today's, unless it is in the middle of a node that works
+    /// otherwise now: what that was answered would not fit what it asks.
+    fn migrate(&mut self) -> Result<(), EngineError> {
+        let progress = &self.desk.progress;
+        let version = progress.graph_version;
+        if version == G::VERSION || progress.ended.is_some() {
+            return Ok(());
+        }
+        let (graph, table) = (&self.inner.graph, &self.inner.table);
+        let mut open = progress.clone();
+        open.pending = None;
+        if !progress.journal.is_empty()
+            && let NextRunStep::Enter { node, .. } = load::next(graph, table, &open, &self.state)
+            && !graph.rederives(node, version)
+        {
+            return Err(EngineError::OpenVisit {
+                run: progress.run.clone(),
+                node: node.name(),
+            });
+        }
+        let noted = self.desk.note(EventBody::Migrated {
+            from: version,
+            to: G::VERSION,
+        });
+        self.settle(noted)
     }
 
     async fn go(&mut self) -> Result<RestReason, EngineError> {

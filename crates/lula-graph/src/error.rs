@@ -49,6 +49,18 @@ pub enum EngineError {
         /// The version it keeps to.
         version: u32,
     },
+    /// The run is in the middle of a node that works otherwise now.
+    #[error(
+        "{run} was put down in the middle of {node} by an earlier version, which asked for other things \
+         there: go on with that version, or from before that node with `lula fork {run} --at N`, where \
+         `lula logs {run}` has N"
+    )]
+    OpenVisit {
+        /// The run that cannot be driven on.
+        run: RunId,
+        /// The node that it is in the middle of.
+        node: &'static str,
+    },
     /// The run cannot be forked there.
     #[error("{run} cannot be forked at {at}: {why}")]
     Fork {

@@ -166,8 +166,15 @@ pub trait Graph: Send + Sync + 'static {
         Some(LoopGuard::default())
     }
 
-    /// Versions of the graph whose runs this program can go on with.
+    /// Versions of the graph whose logs this program can follow: `apply` gives the same state.
     fn supports(&self, version: u32) -> bool {
+        version == Self::VERSION
+    }
+
+    /// Whether the body of a node still asks for the same things in the same order as it did in that
+    /// version. Where it does not, a visit that is open cannot be gone on with, and one that a replay
+    /// derives otherwise is taken as it was recorded.
+    fn rederives(&self, _node: Self::Node, version: u32) -> bool {
         version == Self::VERSION
     }
 }

@@ -39,6 +39,9 @@ pub struct ReplayReport {
     /// Visits that cannot be run again, by the position of their end: what they were told was
     /// dropped to make room.
     pub dropped: Vec<u64>,
+    /// Visits of nodes that work otherwise since the version of the run, by the position of their end:
+    /// what came of them is taken as it was recorded.
+    pub older: Vec<u64>,
     /// Looks and edits that came out otherwise, where they were done again.
     pub drift: Vec<ReplayDrift>,
 }
@@ -104,6 +107,7 @@ impl<G: Graph> GraphEngine<G> {
             visits: 0,
             differences: Vec::new(),
             dropped: Vec::new(),
+            older: Vec::new(),
             drift: Vec::new(),
         };
         for record in &records[1..] {
@@ -121,6 +125,7 @@ impl<G: Graph> GraphEngine<G> {
             state,
             differences: replay.differences,
             dropped: replay.dropped,
+            older: replay.older,
             drift: replay.drift,
         })
     }
@@ -133,6 +138,7 @@ struct Replay<'e, G: Graph> {
     visits: u64,
     differences: Vec<ReplayDifference>,
     dropped: Vec<u64>,
+    older: Vec<u64>,
     drift: Vec<ReplayDrift>,
 }
 
@@ -142,6 +148,11 @@ impl<G: Graph> Replay<'_, G> {
             seq,
             what: what.into(),
         });
+    }
+
+    fn rederives(&self, node: G::Node) -> bool {
+        let version = self.run.progress.graph_version;
+        self.engine.inner.graph.rederives(node, version)
     }
 
     /// Whether an entry was taken over from the run this one was forked from.
@@ -212,7 +223,11 @@ impl<G: Graph> Replay<'_, G> {
         let same = match ending {
             RunEnding::Completed => {
                 let report = self.engine.inner.graph.report(&self.run.state);
-                step == NextRunStep::Finish && report.exit == exit && report.summary == summary
+                // An earlier version may have said the same in other words.
+                let older = self.run.progress.graph_version != G::VERSION;
+                step == NextRunStep::Finish
+                    && report.exit == exit
+                    && (older || report.summary == summary)
             }
             RunEnding::Cancelled => step == NextRunStep::Cancel,
             // A halt inside a visit is seen by the visit that is run again.
@@ -234,8 +249,9 @@ impl<G: Graph> Replay<'_, G> {
         };
         match self.visit(node, visit).await {
             Ok(again) if again == *recorded => {}
-            Ok(again) => self.differ(seq, format!("{} ends otherwise: {again:?}", node.name())),
             Err(VisitStop::Store(StoreError::Dropped(_))) => self.dropped.push(seq),
+            _ if !self.rederives(node) => self.older.push(seq),
+            Ok(again) => self.differ(seq, format!("{} ends otherwise: {again:?}", node.name())),
             Err(stop) => self.differ(seq, format!("{} stops: {stop}", node.name())),
         }
     }
@@ -257,7 +273,9 @@ impl<G: Graph> Replay<'_, G> {
         let before = std::mem::replace(&mut self.run, open);
         let stop = self.visit(node, visit).await;
         self.run = before;
-        if let Err(VisitStop::NonDeterminism { ordinal, .. }) = stop {
+        if let Err(VisitStop::NonDeterminism { ordinal, .. }) = stop
+            && self.rederives(node)
+        {
             self.differ(
                 seq,
                 format!("{} asks otherwise at call {ordinal}", node.name()),

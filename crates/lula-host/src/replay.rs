@@ -22,6 +22,8 @@ pub struct ReplaySummary {
     pub differences: Vec<String>,
     /// Positions of visits whose answers were dropped to make room.
     pub dropped: Vec<u64>,
+    /// Positions of visits that an earlier version did otherwise: taken as they were recorded.
+    pub older: Vec<u64>,
 }
 
 impl ReplaySummary {
@@ -40,15 +42,19 @@ impl ReplaySummary {
                 .map(|one| format!("event {}: {}", one.seq, one.what))
                 .collect(),
             dropped: replayed.dropped,
+            older: replayed.older,
         })
     }
 
     /// The exit status of `lula replay`.
     pub const fn exit(&self) -> RunExit {
-        match (self.differences.is_empty(), self.dropped.is_empty()) {
-            (true, true) => RunExit::Verified,
-            (true, false) => RunExit::Inconclusive,
-            (false, _) => RunExit::Failed,
+        if !self.differences.is_empty() {
+            return RunExit::Failed;
+        }
+        if self.dropped.is_empty() && self.older.is_empty() {
+            RunExit::Verified
+        } else {
+            RunExit::Inconclusive
         }
     }
 }

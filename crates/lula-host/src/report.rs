@@ -192,6 +192,7 @@ impl RunReport {
             ending: match &work.end {
                 Some(EarlyEnd::NothingToDo { .. }) => Some("nothing to do"),
                 Some(EarlyEnd::OutOfTime { .. }) => Some("out of time"),
+                Some(EarlyEnd::Blocked { .. }) => Some("blocked"),
                 _ => None,
             },
             confidence: work.confidence.clone(),

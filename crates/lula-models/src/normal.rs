@@ -19,7 +19,7 @@ pub enum MessageRole {
 }
 
 /// One piece of a message.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum MessagePart {
     Text {
@@ -68,7 +68,7 @@ impl MessagePart {
 }
 
 /// A whole call of a tool.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelToolCall {
     /// The provider's id, or one made from the call's place.
     pub id: String,
@@ -78,7 +78,7 @@ pub struct ModelToolCall {
 }
 
 /// One message of a conversation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelMessage {
     pub role: MessageRole,
     pub parts: Vec<MessagePart>,

@@ -101,6 +101,13 @@ impl<'a> CoderConversation<'a> {
         }))
     }
 
+    /// Everything that was said, the last answer included.
+    pub(crate) fn messages(self) -> Vec<ModelMessage> {
+        let mut messages = self.shaped.request.messages;
+        messages.extend(self.response.map(|response| response.message()));
+        messages
+    }
+
     /// Adds the model's own words and what is said to it.
     pub(crate) fn say(&mut self, reply: ModelMessage) {
         if let Some(response) = self.response.take() {

@@ -5,6 +5,7 @@ mod edits;
 mod findings;
 pub(crate) mod prompt;
 mod repairer;
+mod submission;
 mod tools;
 mod with_tools;
 
@@ -42,11 +43,15 @@ pub(crate) async fn visit(
     if let AttemptCoder::NoCoder(end) = writer {
         return Ok(NodeExit::by(RunNodeExit::NoCoder).with(RunStateEvent::Ending { end }));
     }
-    // Every attempt begins where the repository stands.
+    // An attempt begins where the repository stands, unless it goes on with what was handed in.
     let reset = RunEffect::Reset {
         workspace: workspace(work)?,
     };
-    if work.loops > 0 {
+    let goes_on = match &writer {
+        AttemptCoder::WithTools(chosen) => work.goes_on_with(&chosen.model.name).is_some(),
+        _ => false,
+    };
+    if work.loops > 0 && !goes_on {
         ctx.effect::<()>(reset.request()).await?;
     }
     match writer {
@@ -143,7 +148,11 @@ fn writer(work: &CodingState) -> AttemptCoder<'_> {
         };
         return AttemptCoder::NoCoder(EarlyEnd::Halted { why });
     }
-    let Some(chosen) = choose(work, ModelRole::Coder) else {
+    let going_on = work.conversation.as_ref().and_then(|open| {
+        work.goes_on_with(&open.by)?;
+        ChosenModel::going_on(work, ModelRole::Coder, &open.by)
+    });
+    let Some(chosen) = going_on.or_else(|| choose(work, ModelRole::Coder)) else {
         return AttemptCoder::NoCoder(no_coder(work, searched));
     };
     if chosen.model.capability == OutputCapability::ToolCalls {

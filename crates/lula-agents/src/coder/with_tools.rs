@@ -1,22 +1,25 @@
-//! A model with tools: a conversation in which every call is an effect, until it submits.
+//! A model with tools: a conversation in which every call is an effect, until it hands its change in.
 
-use lula_graph::{NodeContext, NodeExit, NodeVisitFuture};
-use lula_models::normal::{MessagePart, MessageRole, ModelMessage, ModelRequest};
-use lula_repair::trial::tail;
-use serde_json::Value;
+use lula_graph::{NodeContext, NodeExit, NodeVisitFuture, VisitStop};
+use lula_models::normal::{MessagePart, MessageRole, ModelMessage, ModelRequest, ModelToolCall};
+use lula_repair::trial::excerpt;
 
 use super::conversation::CoderConversation;
-use super::tools::{self, SUBMIT};
-use super::{done, gave_up, prompt};
-use crate::graph::{CodingGraph, RunNodeExit};
+use super::submission::{SUBMIT, Submission, SubmissionStatus};
+use super::tools;
+use super::{gave_up, prompt};
+use crate::graph::{CodingGraph, NodeDeparture, RunNodeExit};
 use crate::model_choice::{ChosenModel, VisitModelUsage};
 use crate::nodes::workspace;
-use crate::recovery::AttemptFailureClass;
+use crate::recovery::{AttemptFailureClass, tries_left};
 use crate::runner_port::ToolRefusal;
-use crate::work::{CodingState, ResearchAnswer, RunStateEvent};
+use crate::task::ModelChoice;
+use crate::work::{CodingState, EarlyEnd, OpenConversation, ResearchAnswer, RunStateEvent};
 
 /// Longest answer of a tool that a model is shown.
 const SHOWN: usize = 16_000;
+/// A model is told when it has so few turns left.
+const FEW_TURNS: u32 = 3;
 
 pub(super) async fn write(
     work: &CodingState,
@@ -25,37 +28,19 @@ pub(super) async fn write(
     ctx: &mut NodeContext<'_>,
 ) -> NodeVisitFuture<CodingGraph> {
     let model = chosen.model;
-    let place = workspace(work)?;
-    // What stays the same comes first: a prompt cache keeps it over attempts.
-    let mut words = prompt::project(work);
-    words.push_str(&prompt::task(work));
-    let reads = !writes(work);
-    let rules = if reads {
-        prompt::ONLY_LOOKS
-    } else {
-        prompt::WITH_TOOLS
-    };
-    let messages = vec![
-        ModelMessage::system(prompt::rules(work, rules)).cached(),
-        ModelMessage::user(words).cached(),
-    ];
-    let request =
-        ModelRequest::new(&model.model, messages, model.max_tokens).with_tools(tools::given(work));
+    let request = ModelRequest::new(&model.model, messages(work, model), model.max_tokens)
+        .with_tools(tools::given(work));
     let mut talk = match CoderConversation::begin(chosen, request, tally) {
         Ok(talk) => talk,
         Err(why) => {
-            return Ok(gave_up(
-                AttemptFailureClass::Malformed,
-                why,
-                &[],
-                &model.name,
-            ));
+            let class = AttemptFailureClass::Malformed;
+            return Ok(gave_up(class, why, &[], &model.name));
         }
     };
-    let mut changed = false;
-    let mut approve = None;
-    let mut summary = "the turns ran out".to_owned();
-    for _ in 0..work.task.max_turns {
+    // What an earlier attempt of the same conversation changed is there.
+    let mut changed = work.goes_on_with(&model.name).is_some();
+    let mut turns = work.task.max_turns;
+    let (untold, submission) = loop {
         let answer = match talk.ask(ctx).await? {
             Ok(answer) => answer,
             Err(trouble) => {
@@ -67,62 +52,188 @@ pub(super) async fn write(
                 return Ok(gave_up(class, trouble.message, &[], &model.name));
             }
         };
+        turns = turns.saturating_sub(1);
         if answer.calls.is_empty() {
             // Words without a call are a report, and the tree is judged in any case.
-            summary = answer.words;
-            break;
+            break (Vec::new(), stopped(answer.words));
         }
-        let mut results = Vec::new();
-        let mut submitted = None;
-        for call in &answer.calls {
-            if call.name == SUBMIT {
-                submitted = Some(tools::text_of(&call.arguments, "summary"));
-                approve = call.arguments.get("approve").and_then(Value::as_bool);
-                continue;
-            }
-            let said = tools::call(work, &place, call, &mut changed, ctx).await?;
-            // A rule can be worked around; a person's no is for the planner.
-            if said.refused == Some(ToolRefusal::ByPeople) {
-                let named = [call.name.clone()];
-                return Ok(gave_up(
-                    AttemptFailureClass::ApprovalRejected,
-                    said.text,
-                    &named,
-                    &model.name,
-                ));
-            }
-            results.push(MessagePart::Result {
-                id: call.id.clone(),
-                name: call.name.clone(),
-                content: tail(&said.text, SHOWN).to_owned(),
-                failed: said.failed,
-            });
+        let (mut results, submitted) =
+            match take_turn(work, model, &answer.calls, &mut changed, ctx).await? {
+                ModelTurn::Taken(results, submitted) => (results, submitted),
+                ModelTurn::Refused(left) => return Ok(*left),
+            };
+        match submitted {
+            Some(submission) => match decision(work, &submission, ctx).await? {
+                None => break (results, submission),
+                Some(choice) => {
+                    results.push(MessagePart::Result {
+                        id: submission.call,
+                        name: SUBMIT.to_owned(),
+                        content: choice,
+                        failed: false,
+                    });
+                }
+            },
+            None if turns == 0 => break (results, stopped("the turns ran out".to_owned())),
+            None => {}
         }
-        if let Some(words) = submitted {
-            summary = words;
-            break;
+        if turns <= FEW_TURNS {
+            let note = format!("[turns left before your work is judged as it is: {turns}]");
+            results.push(MessagePart::text(note));
         }
         talk.say(ModelMessage {
             role: MessageRole::User,
             parts: results,
             cache_here: false,
         });
+    };
+    Ok(leave(work, model, talk, changed, untold, submission))
+}
+
+/// How the conversation begins, or goes on where an earlier attempt handed in.
+fn messages(work: &CodingState, model: &ModelChoice) -> Vec<ModelMessage> {
+    if let Some((open, failure)) = work.goes_on_with(&model.name) {
+        let left = tries_left(&work.failures, work.task.max_loops);
+        return open.answered(failure, left);
     }
-    if reads {
+    // What stays the same comes first: a prompt cache keeps it over attempts.
+    let mut words = prompt::project(work);
+    words.push_str(&prompt::task(work));
+    let rules = if writes(work) {
+        prompt::WITH_TOOLS
+    } else {
+        prompt::ONLY_LOOKS
+    };
+    vec![
+        ModelMessage::system(prompt::rules(work, rules)).cached(),
+        ModelMessage::user(words).cached(),
+    ]
+}
+
+/// A model that stopped without handing in.
+const fn stopped(summary: String) -> Submission {
+    Submission {
+        call: String::new(),
+        status: SubmissionStatus::Done,
+        summary,
+        approve: None,
+    }
+}
+
+/// What became of the calls of one answer.
+enum ModelTurn {
+    /// The results of calls, and what the model said if it handed in.
+    Taken(Vec<MessagePart>, Option<Submission>),
+    /// A person said no to one of them: that is for the planner. A rule can be worked around.
+    Refused(Box<NodeDeparture>),
+}
+
+async fn take_turn(
+    work: &CodingState,
+    model: &ModelChoice,
+    calls: &[ModelToolCall],
+    changed: &mut bool,
+    ctx: &mut NodeContext<'_>,
+) -> Result<ModelTurn, VisitStop> {
+    let place = workspace(work)?;
+    let (mut results, mut submitted) = (Vec::new(), None);
+    for call in calls {
+        let (content, failed) = if call.name != SUBMIT {
+            let said = tools::call(work, &place, call, changed, ctx).await?;
+            if said.refused == Some(ToolRefusal::ByPeople) {
+                let class = AttemptFailureClass::ApprovalRejected;
+                let left = gave_up(
+                    class,
+                    said.text,
+                    std::slice::from_ref(&call.name),
+                    &model.name,
+                );
+                return Ok(ModelTurn::Refused(Box::new(left)));
+            }
+            (excerpt(&said.text, SHOWN), said.failed)
+        } else if submitted.is_none() {
+            submitted = Some(Submission::of(call));
+            continue;
+        } else {
+            ("you handed in already".to_owned(), true)
+        };
+        results.push(MessagePart::Result {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            content,
+            failed,
+        });
+    }
+    Ok(ModelTurn::Taken(results, submitted))
+}
+
+/// Has a person decide, where the model asks for that and a person can be asked; what was chosen.
+async fn decision(
+    work: &CodingState,
+    submission: &Submission,
+    ctx: &mut NodeContext<'_>,
+) -> Result<Option<String>, VisitStop> {
+    let SubmissionStatus::NeedsDecision { options } = &submission.status else {
+        return Ok(None);
+    };
+    // An agent's question goes to the run that leads it, with its summary.
+    if work.task.handoff.is_some() || options.is_empty() {
+        return Ok(None);
+    }
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let chosen = ctx.ask(&submission.summary, &options).await?;
+    let mut text = format!("The person you work for decided: {}", chosen.choice);
+    if !chosen.note.is_empty() {
+        text.push_str("\nThey add: ");
+        text.push_str(&chosen.note);
+    }
+    Ok(Some(text))
+}
+
+/// Ends the visit with what was handed in, and keeps the conversation.
+fn leave(
+    work: &CodingState,
+    model: &ModelChoice,
+    talk: CoderConversation<'_>,
+    changed: bool,
+    untold: Vec<MessagePart>,
+    submission: Submission,
+) -> NodeDeparture {
+    let by = model.name.clone();
+    let Submission {
+        call,
+        status,
+        summary,
+        approve,
+    } = submission;
+    if !writes(work) {
         let answer = ResearchAnswer {
-            by: model.name.clone(),
+            by,
             text: summary.chars().take(4000).collect(),
             approve,
         };
-        return Ok(NodeExit::by(RunNodeExit::Answered).with(RunStateEvent::Answered { answer }));
+        return NodeExit::by(RunNodeExit::Answered).with(RunStateEvent::Answered { answer });
+    }
+    if status != SubmissionStatus::Done {
+        let end = EarlyEnd::Blocked { by, why: summary };
+        return NodeExit::by(RunNodeExit::Blocked).with(RunStateEvent::Ending { end });
     }
     let way = if changed {
         RunNodeExit::Edits
     } else {
         RunNodeExit::NoOp
     };
-    let summary: String = summary.chars().take(600).collect();
-    Ok(done(way, &model.name, summary))
+    let conversation = OpenConversation {
+        by: by.clone(),
+        messages: talk.messages(),
+        untold,
+        submitted: Some(call).filter(|id| !id.is_empty()),
+    };
+    NodeExit::by(way)
+        .with(RunStateEvent::Coded { by, summary })
+        .with(RunStateEvent::HandedIn {
+            conversation: Box::new(conversation),
+        })
 }
 
 /// Whether the coder that works on it may change files.

@@ -80,7 +80,7 @@ fn next(work: &CodingState, strikes: u32) -> NextAttempt {
         // Each candidate has tried again already.
         return NextAttempt::None(failure.evidence.clone());
     }
-    match recover(&work.failures, work.task.max_loops, strikes) {
+    match recover(&work.failures, work.task.max_loops, strikes, work.is_open()) {
         AttemptRecovery::Retry {
             target,
             another_model,

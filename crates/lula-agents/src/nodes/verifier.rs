@@ -14,14 +14,16 @@ use crate::graph::{CodingGraph, RunNodeExit};
 use crate::nodes::{repositories, second_look, tried, workspace};
 use crate::recovery::{AttemptFailure, AttemptFailureClass, AttemptRecovery, recover};
 use crate::test_selection::{self, SelectedTests};
-use crate::verdict::{GoalTests, RunVerdict, VerificationEvidence, judge, still_to_mend};
+use crate::verdict::{
+    GoalTests, RunVerdict, VerificationEvidence, judge, lacks_proof, still_to_mend,
+};
 use crate::work::{CodingState, RetryPlan, RunStateEvent, TestBaseline};
 use lula_repair::trial::{excerpt, is_evidence};
 
 /// Longest evidence handed to the next attempt, beside its sentence.
 const DETAIL: usize = 20_000;
-/// Longest part of the change that is handed on with it.
-const CHANGE: usize = 4_000;
+/// Longest part of the change that is handed to a coder that does not know it.
+const CHANGE: usize = 12_000;
 /// Most failing tests whose words are handed on.
 const TESTS: usize = 6;
 
@@ -66,7 +68,7 @@ pub(crate) async fn visit(
 fn goes_on(work: &CodingState, failure: &AttemptFailure, strikes: u32) -> bool {
     let mut failures = work.failures.clone();
     failures.push(failure.clone());
-    let next = recover(&failures, work.task.max_loops, strikes);
+    let next = recover(&failures, work.task.max_loops, strikes, work.is_open());
     let AttemptRecovery::Retry {
         target,
         another_model,
@@ -98,13 +100,39 @@ fn unfinished(
 ) -> Option<AttemptFailure> {
     let goal = work.goal(0);
     let still = still_to_mend(&goal, evidence);
-    if still.is_empty() || evidence.changed_files == 0 {
+    if evidence.changed_files == 0 {
+        return None;
+    }
+    if work.is_open() && lacks_proof(&goal, evidence) {
+        return unshown(why, evidence, work, strikes);
+    }
+    if still.is_empty() {
         return None;
     }
     let failure = failed(AttemptFailureClass::TestFail, why, &still, evidence, work);
     let known = |known: &AttemptFailure| known.fingerprint == failure.fingerprint;
     let again = still.len() < goal.len() && work.failures.iter().any(known);
     (!again && goes_on(work, &failure, strikes)).then_some(failure)
+}
+
+/// A change that breaks nothing, where nothing shows that it does what it should. Its coder is asked
+/// once for a test that does; handed in again as it is, it is left to a person.
+fn unshown(
+    why: &str,
+    evidence: &VerificationEvidence,
+    work: &CodingState,
+    strikes: u32,
+) -> Option<AttemptFailure> {
+    const HOW: &str = "Nothing that passed before fails. Add a test that fails without your change and \
+                       passes with it: it is run both ways. If no test can show it, hand the change in \
+                       again as it is; then a person judges it.";
+    let class = AttemptFailureClass::NoEvidence;
+    if work.failures.iter().any(|failure| failure.class == class) {
+        return None;
+    }
+    let mut failure = failed(class, why, &[], evidence, work);
+    failure.detail = HOW.to_owned();
+    goes_on(work, &failure, strikes).then_some(failure)
 }
 
 /// The tests nearest to the change. Where they cannot be found, all tests are run at once.
@@ -180,12 +208,17 @@ fn failed(
         text.push_str("\n- ");
         text.push_str(name);
     }
-    let by = work.made.as_ref().map_or("", |(by, _)| by);
-    AttemptFailure::new(class, text, named, by).with_detail(detail(named, evidence, work))
+    let (by, summary) = work.made.clone().unwrap_or_default();
+    let change = work.proposal.as_ref();
+    AttemptFailure {
+        change: change.map_or_else(String::new, |change| excerpt(&change.diff, CHANGE)),
+        summary,
+        ..AttemptFailure::new(class, text, named, by).with_detail(detail(named, evidence))
+    }
 }
 
-/// Everything else that was seen: commands, files that were put back, what tests said, the change.
-fn detail(named: &[String], evidence: &VerificationEvidence, work: &CodingState) -> String {
+/// Everything else that was seen: commands, files that were put back, what tests said.
+fn detail(named: &[String], evidence: &VerificationEvidence) -> String {
     let mut text = String::new();
     if let Some(command) = &evidence.command {
         let _ = writeln!(text, "The tests were run with: {command}");
@@ -211,11 +244,6 @@ fn detail(named: &[String], evidence: &VerificationEvidence, work: &CodingState)
     }
     for (id, message) in said.into_iter().take(TESTS) {
         let _ = writeln!(text, "<test name={id:?}>\n{message}\n</test>");
-    }
-    if let Some(proposal) = &work.proposal {
-        text.push_str("\nThe change that was tried:\n");
-        text.push_str(&excerpt(&proposal.diff, CHANGE));
-        text.push('\n');
     }
     excerpt(&text, DETAIL)
 }

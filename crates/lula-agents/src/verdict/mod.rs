@@ -81,54 +81,68 @@ fn listed(names: &[String]) -> String {
 
 /// Judges a change by its evidence alone: no model has a say.
 pub fn judge(goal: &GoalTests, evidence: &VerificationEvidence) -> RunVerdict {
-    if evidence.changed_files == 0 {
-        return fail(
-            AttemptFailureClass::NoChange,
-            "nothing was changed",
-            Vec::new(),
-        );
-    }
-    let ended_early = evidence.first.as_ref().is_some_and(|first| first.enough);
-    if ended_early || evidence.after == TestRunAttempt::NotRun {
-        return early(goal, evidence);
-    }
-    if let Some(verdict) = not_run(evidence) {
-        return verdict;
-    }
     let compared = TestComparison::of(evidence);
-    let hidden = hidden(goal, evidence, &compared);
-    if !hidden.is_empty() && !goal.is_empty() {
-        let why = format!(
-            "it passes only with its own versions of {}",
-            evidence.touched_tests.join(", ")
-        );
-        return fail(AttemptFailureClass::TestTampering, why, hidden);
-    }
-    if let Some(verdict) = broken(evidence, &compared, &hidden) {
+    if let Some(verdict) = objection(goal, evidence, &compared) {
         return verdict;
-    }
-    if let Some(verdict) = unaccepted(evidence) {
-        return verdict;
-    }
-    if !hidden.is_empty() {
-        // What the task asks for may contradict old tests; whether it does is not for us to say.
-        return unproven(format!(
-            "it needs a person: {} as they were fail with it, and it brings its own versions of {}",
-            listed(&hidden),
-            evidence.touched_tests.join(", ")
-        ));
-    }
-    if !compared.unsteady.is_empty() {
-        return unproven(format!(
-            "with the change {} fail now and then",
-            listed(&compared.unsteady)
-        ));
     }
     if goal.is_empty() {
         proof(evidence, &compared)
     } else {
         mended(goal, evidence, &compared)
     }
+}
+
+/// Whether nothing speaks against a change, and all that is missing is what shows that it does what was
+/// asked for.
+pub fn lacks_proof(goal: &GoalTests, evidence: &VerificationEvidence) -> bool {
+    let compared = TestComparison::of(evidence);
+    let shown = || matches!(proof(evidence, &compared), RunVerdict::Pass { .. });
+    goal.is_empty() && objection(goal, evidence, &compared).is_none() && !shown()
+}
+
+/// What speaks against a change, or keeps it from being judged.
+fn objection(
+    goal: &GoalTests,
+    evidence: &VerificationEvidence,
+    compared: &TestComparison,
+) -> Option<RunVerdict> {
+    if evidence.changed_files == 0 {
+        let why = "nothing was changed";
+        return Some(fail(AttemptFailureClass::NoChange, why, Vec::new()));
+    }
+    let ended_early = evidence.first.as_ref().is_some_and(|first| first.enough);
+    if ended_early || evidence.after == TestRunAttempt::NotRun {
+        return Some(early(goal, evidence));
+    }
+    if let Some(verdict) = not_run(evidence) {
+        return Some(verdict);
+    }
+    let hidden = hidden(goal, evidence, compared);
+    if !hidden.is_empty() && !goal.is_empty() {
+        let why = format!(
+            "it passes only with its own versions of {}",
+            evidence.touched_tests.join(", ")
+        );
+        return Some(fail(AttemptFailureClass::TestTampering, why, hidden));
+    }
+    let worse = broken(evidence, compared, &hidden).or_else(|| unaccepted(evidence));
+    if worse.is_some() {
+        return worse;
+    }
+    if !hidden.is_empty() {
+        // What the task asks for may contradict old tests; whether it does is not for us to say.
+        return Some(unproven(format!(
+            "it needs a person: {} as they were fail with it, and it brings its own versions of {}",
+            listed(&hidden),
+            evidence.touched_tests.join(", ")
+        )));
+    }
+    (!compared.unsteady.is_empty()).then(|| {
+        unproven(format!(
+            "with the change {} fail now and then",
+            listed(&compared.unsteady)
+        ))
+    })
 }
 
 /// Where the tests did not run with the change.

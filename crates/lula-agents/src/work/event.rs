@@ -4,6 +4,7 @@ use lula_protocol::{BudgetAmounts, EffectId, RunId};
 use lula_repair::trial::ProjectTestResults;
 use serde::{Deserialize, Serialize};
 
+use super::conversation::OpenConversation;
 use super::parts::{
     CoderBrief, CoderProposal, EarlyEnd, ForeseenQuestion, ResearchAnswer, RetryPlan,
 };
@@ -54,6 +55,8 @@ pub enum RunStateEvent {
         by: String,
         summary: String,
     },
+    /// A model handed its change in: the conversation so far, in which another attempt may go on.
+    HandedIn { conversation: Box<OpenConversation> },
     /// Commands finished what a coder left.
     Finished { commands: Vec<String> },
     /// The change is this.

@@ -1,5 +1,6 @@
 //! The state of a run: what its events add up to. `apply` is pure and total.
 
+mod conversation;
 mod event;
 mod parts;
 mod repository;
@@ -13,7 +14,7 @@ use crate::intent::{is_meant, of_old_log};
 use crate::lessons::LessonSelection;
 use crate::model_choice::{ModelShareOfRun, credit};
 use crate::plan::StepId;
-use crate::recovery::AttemptFailure;
+use crate::recovery::{AttemptFailure, RetryTarget};
 use crate::route::TaskLane;
 use crate::runner_port::AgentWorkspace;
 use crate::task::{RunTask, TaskIntent};
@@ -21,6 +22,7 @@ use crate::team::{CandidateContest, SharedPlan, agent_run};
 use crate::verdict::{GoalTests, RunVerdict, VerificationEvidence};
 use crate::world::DriverFenceReport;
 
+pub use conversation::OpenConversation;
 pub use event::RunStateEvent;
 pub use lula_repair::trial::TestBaseline;
 pub use parts::{CoderBrief, CoderProposal, EarlyEnd, ForeseenQuestion, ResearchAnswer, RetryPlan};
@@ -50,6 +52,9 @@ pub struct CodingState {
     /// Every model that was asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<ModelShareOfRun>,
+    /// The conversation with the coder that handed the change in, while another attempt may go on in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<Box<OpenConversation>>,
     /// The change, as it is.
     pub proposal: Option<CoderProposal>,
     /// Every failed attempt, the oldest first.
@@ -103,6 +108,7 @@ impl CodingState {
             brief: None,
             made: None,
             parts: Vec::new(),
+            conversation: None,
             proposal: None,
             failures: Vec::new(),
             retry: None,
@@ -220,6 +226,25 @@ impl CodingState {
         }
     }
 
+    /// Whether the coder of the last attempt can be told what came of it.
+    pub(crate) fn is_open(&self) -> bool {
+        let last = self.made.as_ref().map(|(by, _)| by);
+        let open = self.conversation.as_ref().map(|open| &open.by);
+        open.is_some() && open == last
+    }
+
+    /// The conversation that the attempt under way goes on in, and why the last one failed; none where
+    /// the attempt begins anew or with another model.
+    pub(crate) fn goes_on_with(&self, model: &str) -> Option<(&OpenConversation, &AttemptFailure)> {
+        let retry = self.retry.as_ref()?;
+        let open = self
+            .conversation
+            .as_deref()
+            .filter(|open| open.by == model)?;
+        let failure = self.failures.last()?;
+        (retry.target == RetryTarget::Conversation).then_some((open, failure))
+    }
+
     /// Changes the state by one event.
     pub fn apply(&mut self, event: &RunStateEvent) {
         match event {
@@ -240,9 +265,15 @@ impl CodingState {
                     repository.taken = None;
                 }
             }
+            RunStateEvent::HandedIn { conversation } => {
+                self.conversation = Some(conversation.clone());
+            }
             RunStateEvent::Executed { proposal } => self.proposal = Some(proposal.clone()),
             RunStateEvent::Failed { failure } => self.failures.push(failure.clone()),
             RunStateEvent::Retrying { retry } => {
+                if retry.target != RetryTarget::Conversation {
+                    self.conversation = None;
+                }
                 self.retry = Some(retry.clone());
                 self.lane = TaskLane::Recovery;
                 self.loops += 1;

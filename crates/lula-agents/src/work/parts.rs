@@ -81,6 +81,8 @@ pub enum EarlyEnd {
     Rejected { why: String },
     /// It was given up.
     Halted { why: String },
+    /// The coder says that it cannot go on, and why.
+    Blocked { by: String, why: String },
     /// Nothing that can be seen would decide about a change.
     Unclear { why: String },
     /// It needs a model, and none is configured.

@@ -45,7 +45,7 @@ pub(super) const fn of_engine(error: &EngineError) -> (Code, RunExit) {
         EngineError::History { .. } | EngineError::Payload { .. } => {
             (Code::LogBroken, RunExit::Failed)
         }
-        EngineError::Fork { .. } | EngineError::Version { .. } => {
+        EngineError::Fork { .. } | EngineError::Version { .. } | EngineError::OpenVisit { .. } => {
             (Code::RunRefused, RunExit::Usage)
         }
         EngineError::Table { .. } | EngineError::Random(_) => (Code::Internal, RunExit::Failed),

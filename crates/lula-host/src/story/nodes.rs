@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
+use lula_agents::recovery::RetryTarget;
 use lula_agents::route::TaskLane;
 use lula_agents::verdict::{RunVerdict, TestRunAttempt};
-use lula_agents::work::{EarlyEnd, ForeseenQuestion, RepositoryEvent, RunStateEvent};
+use lula_agents::work::{EarlyEnd, ForeseenQuestion, RepositoryEvent, RetryPlan, RunStateEvent};
 use serde_json::Value;
 
 use super::{StoryEventKind, StoryTeller, Words, read, words};
@@ -115,17 +116,7 @@ impl StoryTeller {
                 );
                 (text, Some(false))
             }
-            RunStateEvent::Retrying { retry } => {
-                let who = if retry.another_model {
-                    ", by another"
-                } else {
-                    ""
-                };
-                (
-                    format!("again, from the {:?}{who}", retry.target).to_lowercase(),
-                    None,
-                )
-            }
+            RunStateEvent::Retrying { retry } => (retry_text(retry), None),
             RunStateEvent::Judged { evidence, verdict } => {
                 if let Some(results) = evidence.after.results() {
                     self.tests = Some(TestTally::from(results));
@@ -169,6 +160,9 @@ impl StoryTeller {
                 | EarlyEnd::NeedsModel { why }
                 | EarlyEnd::OutOfTime { why }
                 | EarlyEnd::Environment { why, .. } => (why.clone(), Some(false)),
+                EarlyEnd::Blocked { by, why } => {
+                    (format!("{by} is blocked: {}", first_line(why)), Some(false))
+                }
             },
             RunStateEvent::Repository(RepositoryEvent::Delivered { delivered, .. }) => {
                 (place(delivered).to_owned(), Some(true))
@@ -191,6 +185,22 @@ impl StoryTeller {
                 .unwrap_or_default(),
         }
     }
+}
+
+/// How an attempt follows a failed one.
+fn retry_text(retry: &RetryPlan) -> String {
+    let from = match retry.target {
+        RetryTarget::Conversation => return "the coder is told, and goes on".to_owned(),
+        RetryTarget::Coder => "the coder",
+        RetryTarget::Context => "a new look at the project",
+        RetryTarget::Planner => "a new plan",
+    };
+    let who = if retry.another_model {
+        ", by another model if there is one"
+    } else {
+        ""
+    };
+    format!("begins anew, from {from}{who}")
 }
 
 /// What rules will ask people about, and what they would ask about if it left anything behind.

@@ -32,13 +32,22 @@ pub(super) fn replay(flags: &ReplayFlags, session: &CliSession) -> Result<RunExi
             shown.events,
             shown.visits
         ))?,
-        RunExit::Inconclusive => screen.line(format!(
-            "? {} events, whole; {} of {} visits cannot be derived again: what they were told \
-             was dropped by `lula store compact`",
-            shown.events,
-            shown.dropped.len(),
-            shown.visits
-        ))?,
+        RunExit::Inconclusive => {
+            let visits = |of: &[u64], why: &str| match of.len() {
+                0 => String::new(),
+                count => format!("; {count} of {} visits {why}", shown.visits),
+            };
+            let dropped =
+                "cannot be derived again: what they were told was dropped by `lula store compact`";
+            let older =
+                "were made by an earlier version that worked otherwise, and are taken as recorded";
+            screen.line(format!(
+                "? {} events, whole{}{}",
+                shown.events,
+                visits(&shown.dropped, dropped),
+                visits(&shown.older, older)
+            ))?;
+        }
         _ => {}
     }
     Ok(shown.exit())

@@ -3,7 +3,7 @@
 use lula_models::normal::ModelTool;
 use serde_json::{Value, json};
 
-use super::SUBMIT;
+use crate::coder::submission::{self, SUBMIT};
 use crate::team::PROPOSE;
 use crate::work::CodingState;
 
@@ -14,6 +14,15 @@ pub(in crate::coder) fn given(work: &CodingState) -> Vec<ModelTool> {
         tools.push(proposing());
         let allowed = &handoff.authority.tools;
         tools.retain(|tool| tool.name == SUBMIT || allowed.contains(&tool.name));
+        if !handoff.role.writes && handoff.role_name != "reviewer" {
+            tools.retain(|tool| tool.name != SUBMIT);
+            tools.push(tool(
+                SUBMIT,
+                "Ends the work: the summary is your answer.",
+                &["summary"],
+                &json!({"summary": {"type": "string"}}),
+            ));
+        }
         if handoff.role_name == "reviewer" {
             tools.retain(|tool| tool.name != SUBMIT);
             tools.push(tool(
@@ -112,11 +121,6 @@ fn offered() -> Vec<ModelTool> {
             &["command"],
             &json!({"command": string()}),
         ),
-        tool(
-            SUBMIT,
-            "Ends the work. Call it when the task is done.",
-            &["summary"],
-            &json!({"summary": string()}),
-        ),
+        submission::tool(),
     ]
 }

@@ -17,9 +17,6 @@ use crate::work::CodingState;
 
 pub(super) use definitions::given;
 
-/// How the model says that it is done.
-pub(super) const SUBMIT: &str = "submit";
-
 /// Does what a call asks for, where the coder may ask for it.
 pub(super) async fn call(
     work: &CodingState,
