@@ -58,13 +58,21 @@ fn a_run_is_rated_and_what_people_do_with_it_is_learned() {
         "{report}"
     );
     assert!(
-        report["summary"].as_str().unwrap().contains("uncalibrated"),
+        report["summary"]
+            .as_str()
+            .unwrap()
+            .contains("too few changes were judged"),
         "{report}"
     );
     assert!(Repo::of(&world).branches().is_empty());
+    // A number that nothing calibrates is told where it is asked for, and nowhere else.
     let shown = world.run(&["show", run]).exits(0).stdout;
-    assert!(shown.contains("uncalibrated: 0 of 50 labels"), "{shown}");
+    assert!(!shown.contains("confidence"), "{shown}");
     let explained = world.run(&["guidelines", "explain", run]).exits(0).stdout;
+    assert!(
+        explained.contains("uncalibrated: 0 of 50 labels"),
+        "{explained}"
+    );
     assert!(explained.contains("needs-the-change"), "{explained}");
 
     world.run(&["approve", run, "--yes"]).exits(0);

@@ -35,6 +35,7 @@ mod repositories;
 mod review;
 mod routing;
 mod run;
+mod run_conversations;
 mod run_delivery;
 mod run_doors;
 mod run_fences;

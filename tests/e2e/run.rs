@@ -176,27 +176,6 @@ fn a_model_that_changes_the_tests_instead_is_caught() {
 }
 
 #[test]
-fn a_failed_attempt_is_followed_by_another_that_knows_why() {
-    let world = LulaEnv::new();
-    Repo::buggy(&world);
-    let wrong = json!({"path": "items.py", "search": "    return items[len(items)]",
-        "replace": "    return items[0]"});
-    let script = ModelScript::default()
-        .then_call("edit_file", wrong)
-        .then_call("submit", json!({"summary": "done"}))
-        .then_call("edit_file", edit())
-        .then_call("submit", json!({"summary": "done"}));
-    let server = MockModelServer::start(script).unwrap();
-    let report = run_with(&world, &Models::strong(&server), FIX, &[])
-        .exits(0)
-        .json();
-    assert_eq!(report["attempts"][0]["class"], "test_fail");
-    let third = String::from_utf8(server.arrived()[2].body.clone()).unwrap();
-    assert!(third.contains("An earlier attempt failed"), "{third}");
-    assert!(third.contains("items[0]"), "{third}");
-}
-
-#[test]
 fn without_tests_a_change_is_unverified_unless_a_command_shows_it() {
     let script = || {
         ModelScript::default()

@@ -101,6 +101,29 @@ impl AttemptFailure {
 }
 
 impl AttemptFailureClass {
+    /// What it is, for a person.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::EditApply => "an edit found no place",
+            Self::Syntax => "the result does not parse",
+            Self::MissingSymbol => "something named does not exist",
+            Self::TestFail => "tests fail",
+            Self::Acceptance => "an acceptance command fails",
+            Self::Finishing => "a finishing command fails",
+            Self::TestTampering => "existing tests were changed",
+            Self::NoChange => "nothing was changed",
+            Self::NoEvidence => "nothing shows it",
+            Self::Malformed => "the model's answers cannot be used",
+            Self::BadPlan => "the plan cannot be used",
+            Self::NotFound => "the search found nothing",
+            Self::ModelUnavailable => "the model cannot be asked",
+            Self::PolicyDenied => "a rule forbids it",
+            Self::ApprovalRejected => "a person said no",
+            Self::EnvBroken => "the tests cannot be run",
+            Self::Budget => "a budget is spent",
+        }
+    }
+
     /// Whether it says something of a change that a coder can go on from.
     const fn is_of_change(self) -> bool {
         matches!(

@@ -125,6 +125,11 @@ impl RunReport {
         });
         let mut lines: Vec<Notice> = elsewhere.collect();
         let Some(delivered) = &self.delivered else {
+            if self.exit == RunExit::Failed && !self.diff.is_empty() {
+                let text = "the change was not accepted; it is kept in the record of the run";
+                let take = format!("lula diff {} | git apply   takes it all the same", self.run);
+                lines.extend([Notice::Fact(text.to_owned()), Notice::Hint(take)]);
+            }
             return lines;
         };
         let undo = format!("lula undo {}", self.run);

@@ -43,6 +43,11 @@ pub(super) async fn write(
     let (untold, submission) = loop {
         let answer = match talk.ask(ctx).await? {
             Ok(answer) => answer,
+            // What was handed in stays handed in, where only evidence for it was wanted.
+            Err(_) if only_evidence_is_wanted(work, model) => {
+                let summary = work.made.as_ref().map(|(_, summary)| summary.clone());
+                break (Vec::new(), stopped(summary.unwrap_or_default()));
+            }
             Err(trouble) => {
                 let class = if trouble.unavailable {
                     AttemptFailureClass::ModelUnavailable
@@ -108,6 +113,14 @@ fn messages(work: &CodingState, model: &ModelChoice) -> Vec<ModelMessage> {
         ModelMessage::system(prompt::rules(work, rules)).cached(),
         ModelMessage::user(words).cached(),
     ]
+}
+
+/// Whether the attempt goes on with a change that nothing speaks against.
+fn only_evidence_is_wanted(work: &CodingState, model: &ModelChoice) -> bool {
+    let class = work
+        .goes_on_with(&model.name)
+        .map(|(_, failure)| failure.class);
+    class == Some(AttemptFailureClass::NoEvidence)
 }
 
 /// A model that stopped without handing in.

@@ -206,7 +206,8 @@ async fn ask(
 /// Why a person is asked, where one is. Confidence decides only this.
 fn reason(work: &CodingState) -> Option<String> {
     let confidence = work.confidence.as_ref();
-    let sure = confidence.map_or_else(String::new, |known| {
+    let calibrated = confidence.filter(|known| known.is_calibrated());
+    let sure = calibrated.map_or_else(String::new, |known| {
         format!("; confidence {}", known.spoken())
     });
     if work.task.ask_first {
@@ -221,5 +222,10 @@ fn reason(work: &CodingState) -> Option<String> {
     }
     let unsure = work.task.guidance.ask_unless_sure
         && !confidence.is_some_and(crate::guidelines::ChangeConfidence::is_sure);
-    unsure.then(|| format!("the run is not sure of its change{sure}"))
+    let few = if confidence.is_some() && calibrated.is_none() {
+        ": too few changes were judged by people so far"
+    } else {
+        ""
+    };
+    unsure.then(|| format!("the run is not sure of its change{few}{sure}"))
 }

@@ -48,12 +48,16 @@ pub(crate) async fn visit(
         ahead.apply(&retrying);
         left = left.with(retrying);
     }
-    let least = least(&ahead);
-    let needs = |(of, amount): (BudgetDimension, u64)| amount > 0 && ctx.budget().free(of) == 0;
-    if work.task.gated && least.iter().any(needs) {
-        ctx.afford("the next attempt", &least).await?;
+    if work.task.gated && !is_affordable(&ahead, ctx) {
+        ctx.afford("the next attempt", &least(&ahead)).await?;
     }
     Ok(left)
+}
+
+/// Whether something is left of what the next attempt takes.
+pub(super) fn is_affordable(ahead: &CodingState, ctx: &NodeContext<'_>) -> bool {
+    let needs = |(of, amount): (BudgetDimension, u64)| amount > 0 && ctx.budget().free(of) == 0;
+    !least(ahead).iter().any(needs)
 }
 
 fn denied(end: EarlyEnd) -> NodeDeparture {

@@ -11,11 +11,11 @@ use lula_graph::{NodeContext, NodeExit, NodeVisitFuture, VisitStop};
 use crate::coder;
 use crate::effects::RunEffect;
 use crate::graph::{CodingGraph, RunNodeExit};
-use crate::nodes::{repositories, second_look, tried, workspace};
+use crate::nodes::{gate, repositories, second_look, tried, workspace};
 use crate::recovery::{AttemptFailure, AttemptFailureClass, AttemptRecovery, recover};
 use crate::test_selection::{self, SelectedTests};
 use crate::verdict::{
-    GoalTests, RunVerdict, VerificationEvidence, judge, lacks_proof, still_to_mend,
+    GoalTests, RunVerdict, TestComparison, VerificationEvidence, judge, lacks_proof, still_to_mend,
 };
 use crate::work::{CodingState, RetryPlan, RunStateEvent, TestBaseline};
 use lula_repair::trial::{excerpt, is_evidence};
@@ -49,7 +49,7 @@ pub(crate) async fn visit(
     let looked = second_look::take(work, judged, &effect, ctx).await?;
     let failure = match &looked.verdict {
         RunVerdict::Fail { class, why, named } => Some(failed(*class, why, named, &evidence, work)),
-        RunVerdict::Inconclusive { why } => unfinished(why, &evidence, work, ctx.strikes()),
+        RunVerdict::Inconclusive { why } => unfinished(why, &evidence, work, ctx),
         RunVerdict::Pass { .. } => None,
     };
     let way = match (&looked.verdict, &failure) {
@@ -96,7 +96,7 @@ fn unfinished(
     why: &str,
     evidence: &VerificationEvidence,
     work: &CodingState,
-    strikes: u32,
+    ctx: &NodeContext<'_>,
 ) -> Option<AttemptFailure> {
     let goal = work.goal(0);
     let still = still_to_mend(&goal, evidence);
@@ -104,7 +104,7 @@ fn unfinished(
         return None;
     }
     if work.is_open() && lacks_proof(&goal, evidence) {
-        return unshown(why, evidence, work, strikes);
+        return unshown(why, evidence, work, ctx);
     }
     if still.is_empty() {
         return None;
@@ -112,7 +112,7 @@ fn unfinished(
     let failure = failed(AttemptFailureClass::TestFail, why, &still, evidence, work);
     let known = |known: &AttemptFailure| known.fingerprint == failure.fingerprint;
     let again = still.len() < goal.len() && work.failures.iter().any(known);
-    (!again && goes_on(work, &failure, strikes)).then_some(failure)
+    (!again && goes_on(work, &failure, ctx.strikes())).then_some(failure)
 }
 
 /// A change that breaks nothing, where nothing shows that it does what it should. Its coder is asked
@@ -121,18 +121,25 @@ fn unshown(
     why: &str,
     evidence: &VerificationEvidence,
     work: &CodingState,
-    strikes: u32,
+    ctx: &NodeContext<'_>,
 ) -> Option<AttemptFailure> {
     const HOW: &str = "Nothing that passed before fails. Add a test that fails without your change and \
                        passes with it: it is run both ways. If no test can show it, hand the change in \
                        again as it is; then a person judges it.";
+    let needless = TestComparison::of(evidence).new_passing;
     let class = AttemptFailureClass::NoEvidence;
-    if work.failures.iter().any(|failure| failure.class == class) {
+    let failure = AttemptFailure {
+        detail: HOW.to_owned(),
+        ..failed(class, why, &needless, evidence, work)
+    };
+    // The same once more is a coder that has nothing else to show.
+    let known = |known: &AttemptFailure| known.fingerprint == failure.fingerprint;
+    if work.failures.iter().any(known) {
         return None;
     }
-    let mut failure = failed(class, why, &[], evidence, work);
-    failure.detail = HOW.to_owned();
-    goes_on(work, &failure, strikes).then_some(failure)
+    // A person who gave no more than this budget gets the change as it is.
+    let goes_on = goes_on(work, &failure, ctx.strikes()) && gate::is_affordable(work, ctx);
+    goes_on.then_some(failure)
 }
 
 /// The tests nearest to the change. Where they cannot be found, all tests are run at once.
@@ -220,11 +227,13 @@ fn failed(
 /// Everything else that was seen: commands, files that were put back, what tests said.
 fn detail(named: &[String], evidence: &VerificationEvidence) -> String {
     let mut text = String::new();
-    if let Some(command) = &evidence.command {
+    let before = evidence.command_before.as_ref();
+    // Where only the nearest tests were run, it is the command of the first look.
+    if let Some(command) = evidence.command.as_ref().or(before) {
         let _ = writeln!(text, "The tests were run with: {command}");
     }
-    let before = evidence.command_before.as_ref();
-    if let Some(before) = before.filter(|before| evidence.command.as_ref() != Some(before)) {
+    let other = |before: &&String| evidence.command.as_ref().is_some_and(|one| one != *before);
+    if let Some(before) = before.filter(other) {
         let _ = writeln!(text, "Before the change they were run with: {before}");
     }
     if !evidence.touched_tests.is_empty() {

@@ -386,6 +386,12 @@ fn proof(evidence: &VerificationEvidence, compared: &TestComparison) -> RunVerdi
     let new = needed(&compared.new_passing);
     let mended = needed(&compared.fail_to_pass);
     if accepted + new + mended == 0 {
+        if !compared.new_passing.is_empty() {
+            return unproven(format!(
+                "its new tests pass without the change too: {}",
+                listed(&compared.new_passing)
+            ));
+        }
         let why = if evidence.accepted.is_empty() {
             "no test and no acceptance command shows that the task is done: give one with --accept"
         } else {

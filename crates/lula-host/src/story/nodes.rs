@@ -33,7 +33,7 @@ impl StoryTeller {
             {
                 let tally = evidence.after.results().map(TestTally::from);
                 self.tests = tally.or(self.tests);
-                texts.push(format!("not done, {class:?}: {why}"));
+                texts.push(format!("not done, {}: {why}", class.words()));
                 good = Some(false);
                 continue;
             }
@@ -108,11 +108,11 @@ impl StoryTeller {
             RunStateEvent::Finished { commands } => (finished_text(commands), None),
             RunStateEvent::Executed { proposal } => (proposal_text(proposal), None),
             RunStateEvent::Failed { failure } => {
-                let class = format!("{:?}", failure.class);
                 let text = format!(
-                    "{class} by {}: {}",
-                    failure.by,
-                    first_line(&failure.evidence)
+                    "{}: {} (by {})",
+                    failure.class.words(),
+                    first_line(&failure.evidence),
+                    failure.by
                 );
                 (text, Some(false))
             }
@@ -127,7 +127,7 @@ impl StoryTeller {
                     RunVerdict::Inconclusive { .. } => None,
                 };
                 let name = match verdict {
-                    RunVerdict::Fail { class, .. } => format!("fail, {class:?}"),
+                    RunVerdict::Fail { class, .. } => format!("fail, {}", class.words()),
                     _ => verdict.name().to_owned(),
                 };
                 (format!("{name}: {}", verdict.why()), good)
@@ -142,11 +142,20 @@ impl StoryTeller {
             }
             RunStateEvent::Weighed { confidence } => {
                 let look = if confidence.second_look {
-                    ", after a second look"
+                    "after a second look"
                 } else {
                     ""
                 };
-                (format!("confidence {}{look}", confidence.spoken()), None)
+                // A number that nothing calibrates tells a person nothing.
+                let sure = if confidence.is_calibrated() {
+                    format!("confidence {}", confidence.spoken())
+                } else {
+                    String::new()
+                };
+                let told = [sure.as_str(), look]
+                    .into_iter()
+                    .filter(|one| !one.is_empty());
+                (told.collect::<Vec<_>>().join(", "), None)
             }
             RunStateEvent::Ending { end } => match end {
                 EarlyEnd::NothingToDo { passing, .. } => {

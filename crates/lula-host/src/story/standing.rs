@@ -41,7 +41,11 @@ pub fn facts(
         let text = plain(&failure.evidence, 200);
         row(
             "attempt",
-            format!("{:?} by {}: {text}", failure.class, visible(&failure.by)),
+            format!(
+                "{}: {text} (by {})",
+                failure.class.words(),
+                visible(&failure.by)
+            ),
         );
     }
     if let Some((by, summary)) = &work.made {
@@ -71,7 +75,7 @@ pub fn facts(
             row("output", visible(line));
         }
     }
-    if let Some(confidence) = &work.confidence {
+    if let Some(confidence) = work.confidence.as_ref().filter(|it| it.is_calibrated()) {
         row("confidence", confidence.spoken());
     }
     let broken = work

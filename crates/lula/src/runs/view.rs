@@ -32,6 +32,11 @@ struct Scene {
     agents: BTreeMap<String, String>,
     /// Events before this one were told.
     from: u64,
+    /// How many visits were begun here, and of how many the log told the end.
+    begun: usize,
+    ended: usize,
+    /// What is done in a visit that began before the end of the one before was told.
+    early: Vec<String>,
 }
 
 impl LiveRunView {
@@ -62,14 +67,25 @@ impl LiveRunView {
         self.change(|scene| {
             node.clone_into(&mut scene.node);
             scene.doing.clear();
+            scene.begun += 1;
         });
     }
 
     /// Something that takes a while is done.
     pub(crate) fn doing(&self, what: &str) {
         let what = plain(what, 160);
-        self.change(|scene| scene.doing.clone_from(&what));
-        self.live.mention(&paint(DIM, format!("  {what}")));
+        let line = paint(DIM, format!("  {what}"));
+        let mut now = true;
+        self.change(|scene| {
+            now = scene.begun <= scene.ended + 1;
+            if !now {
+                scene.early.push(line.clone());
+            }
+            scene.doing = what;
+        });
+        if now {
+            self.live.mention(&line);
+        }
     }
 
     /// The same of an agent that works on a task.
@@ -103,6 +119,23 @@ impl LiveRunView {
         let on_board = self.live.is_drawn() && moment.relevance == LiveRelevance::ShownInPlan;
         if let Some(line) = line(moment).filter(|_| new && !on_board) {
             self.live.tell(&line);
+        }
+        if new && moment.event == "node_left" {
+            self.node_ended();
+        }
+    }
+
+    /// What was done since then is told after it, in the order in which it happened.
+    fn node_ended(&self) {
+        let mut early = Vec::new();
+        self.change(|scene| {
+            scene.ended += 1;
+            if scene.begun <= scene.ended + 1 {
+                early = std::mem::take(&mut scene.early);
+            }
+        });
+        for line in early {
+            self.live.mention(&line);
         }
     }
 }

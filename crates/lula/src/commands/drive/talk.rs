@@ -83,7 +83,7 @@ impl DriveContext<'_> {
             }
         }
         let word = paint(style, format!("{}:", report.word()));
-        screen.note(&format!("{word} {}", visible(&report.summary)));
+        screen.note(&format!("{word} {}", plain(&report.summary, 400)));
         if let Some(broken) = &report.environment {
             for line in environment::lines(broken).iter().skip(1) {
                 screen.note(line);
