@@ -4,7 +4,7 @@ use lula_models::mock::MockModelServer;
 use lula_models::script::ModelScript;
 use serde_json::{Value, json};
 
-use crate::support::{FIX, LulaEnv, Models, Repo, edit, git, run_with};
+use crate::support::{FIX, LulaEnv, MENDED, Models, Repo, edit, git, run_with};
 
 fn lessons(world: &LulaEnv, more: &[&str]) -> Vec<Value> {
     let arguments = [&["lessons", "list", "--json"][..], more].concat();
@@ -16,10 +16,11 @@ fn lessons(world: &LulaEnv, more: &[&str]) -> Vec<Value> {
 fn stumbling() -> ModelScript {
     let wrong = json!({"path": "items.py", "search": "    return items[len(items)]",
         "replace": "    return items[0]"});
+    let right = json!({"path": "items.py", "search": "    return items[0]", "replace": MENDED});
     ModelScript::default()
         .then_call("edit_file", wrong)
         .then_call("submit", json!({"summary": "done"}))
-        .then_call("edit_file", edit())
+        .then_call("edit_file", right)
         .then_call("submit", json!({"summary": "done"}))
 }
 
@@ -52,7 +53,7 @@ fn a_failed_attempt_is_a_lesson_for_the_next_run_of_the_same_repository() {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     let told = told.iter().find(|one| one["seq"] == event).unwrap();
-    assert!(told.to_string().contains("TestFail"), "{told}");
+    assert!(told.to_string().contains("tests fail"), "{told}");
 
     // The next run sees it between marks, or does without it to see whether it helps.
     let mending = ModelScript::default()

@@ -4,7 +4,7 @@ use lula_models::mock::MockModelServer;
 use lula_models::script::ModelScript;
 use serde_json::json;
 
-use crate::support::{FIX, LulaEnv, Models, Repo, edit, git, logs, run_with};
+use crate::support::{FIX, LulaEnv, MENDED, Models, Repo, edit, git, logs, run_with};
 
 /// A formatter: it takes the spaces around a minus away.
 const FORMATTER: &str = "set -e\nsed -i 's/ - /-/' items.py\necho formatted\n";
@@ -105,8 +105,9 @@ fn a_change_that_cannot_be_finished_is_never_verified() {
 fn the_next_attempt_is_told_what_the_finishing_command_said() {
     let world = LulaEnv::new();
     project(&world);
-    let mut signed = edit();
-    signed["replace"] = json!(format!("{}  # signed", signed["replace"].as_str().unwrap()));
+    // What was handed in is still there.
+    let signed = format!("{MENDED}  # signed");
+    let signed = json!({"path": "items.py", "search": MENDED, "replace": signed});
     let script = ModelScript::default()
         .then_call("edit_file", edit())
         .then_call("submit", json!({"summary": "done"}))
@@ -169,11 +170,13 @@ fn what_a_rule_will_ask_is_told_at_once_and_asked_when_its_turn_comes() {
 fn a_budget_that_is_spent_is_waited_for_at_the_gate() {
     let world = LulaEnv::new();
     project(&world);
-    let broken =
-        json!({"path": "items.py", "search": "    return x * 2", "replace": "    return x * 3"});
+    let twice = "    return x * 2";
+    let thrice = "    return x * 3";
+    let change = |search: &str, replace: &str| json!({"path": "items.py", "search": search, "replace": replace});
     let script = ModelScript::default()
-        .then_call("edit_file", broken)
+        .then_call("edit_file", change(twice, thrice))
         .then_call("submit", json!({"summary": "done"}))
+        .then_call("edit_file", change(thrice, twice))
         .then_call("edit_file", edit())
         .then_call("submit", json!({"summary": "done"}));
     let server = MockModelServer::start(script).unwrap();
@@ -187,6 +190,6 @@ fn a_budget_that_is_spent_is_waited_for_at_the_gate() {
     assert_eq!(waits.unwrap()["node"], "policy_gate");
     world.run(&["replay", "last", "--verify"]).exits(0);
     world.run(&["resume", "last", "--max-calls", "9"]).exits(0);
-    assert_eq!(server.arrived().len(), 4, "no question was asked twice");
+    assert_eq!(server.arrived().len(), 5, "no question was asked twice");
     world.run(&["replay", "last", "--verify"]).exits(0);
 }

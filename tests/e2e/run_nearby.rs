@@ -5,7 +5,7 @@ use lula_models::mock::MockModelServer;
 use lula_models::script::ModelScript;
 use serde_json::json;
 
-use crate::support::{FIX, LulaEnv, Models, Repo, edit, run_with};
+use crate::support::{FIX, LulaEnv, MENDED, Models, Repo, edit, run_with};
 
 /// A project with tests that have nothing to do with the bug.
 fn project(world: &LulaEnv) {
@@ -32,10 +32,11 @@ fn a_wrong_change_is_known_by_the_nearest_tests_and_a_right_one_only_by_all() {
     project(&world);
     let wrong = json!({"path": "items.py", "search": "    return items[len(items)]",
         "replace": "    return items[0]"});
+    let right = json!({"path": "items.py", "search": "    return items[0]", "replace": MENDED});
     let script = ModelScript::default()
         .then_call("edit_file", wrong)
         .then_call("submit", json!({"summary": "done"}))
-        .then_call("edit_file", edit())
+        .then_call("edit_file", right)
         .then_call("submit", json!({"summary": "done"}));
     let server = MockModelServer::start(script).unwrap();
     let report = run_with(&world, &Models::strong(&server), FIX, &[])

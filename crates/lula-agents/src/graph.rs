@@ -267,9 +267,7 @@ fn report(work: &CodingState) -> RunEndReport {
         (_, Some(EarlyEnd::NeedsModel { why } | EarlyEnd::Environment { why, .. })) => {
             (RunExit::Environment, why.clone())
         }
-        (_, Some(EarlyEnd::Blocked { by, why })) => {
-            (RunExit::Failed, format!("{by} is blocked: {why}"))
-        }
+        (_, Some(EarlyEnd::Blocked { why, .. })) => (RunExit::Failed, why.clone()),
         (_, Some(EarlyEnd::OutOfTime { why })) => (RunExit::Budget, why.clone()),
         (_, Some(EarlyEnd::Halted { why })) => {
             let unreachable = work

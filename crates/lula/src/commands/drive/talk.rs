@@ -10,7 +10,7 @@ use lula_protocol::{RunExit, RunId};
 use super::DriveContext;
 use crate::failure::CommandFailure;
 use crate::runs::plan;
-use crate::term::{BAD, DIM, GOOD, WARN, paint, visible};
+use crate::term::{BAD, DIM, GOOD, WARN, paint, plain};
 
 impl DriveContext<'_> {
     /// Says where a run is that is driven no more, and what came of it.
