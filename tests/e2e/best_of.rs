@@ -4,8 +4,7 @@ use lula_models::mock::MockModelServer;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Act, FIX, LulaEnv, MENDED, Models, Ran, Repo, always, begin, does, edit, git, is_asleep, logs,
-    until,
+    Act, FIX, LulaEnv, MENDED, Models, Ran, Repo, always, begin, does, edit, git, logs, until,
 };
 
 /// A model that does all of this in one turn, as often as it is asked.
@@ -21,14 +20,6 @@ fn wrong() -> MockModelServer {
     let edit = json!({"path": "items.py", "search": "    return items[len(items)]",
         "replace": "    return items[0]"});
     model(&[("edit_file", edit)])
-}
-
-/// One that would be right in an hour.
-fn slow() -> MockModelServer {
-    model(&[
-        ("run", json!({"command": "sleep 3621"})),
-        ("edit_file", edit()),
-    ])
 }
 
 fn line(servers: &[&MockModelServer]) -> Vec<String> {
@@ -126,18 +117,40 @@ fn where_no_candidate_passes_nothing_is_delivered_and_the_run_says_so() {
 }
 
 #[test]
-fn a_proven_candidate_stops_the_others() {
+fn the_second_to_finish_wins_where_the_first_does_not_pass_its_tests() {
     let world = LulaEnv::new();
     Repo::buggy(&world);
-    let (good, late) = (right(), slow());
-    let report = run(&world, &[&late, &good]).exits(0).json();
-    assert_eq!(report["best_of"]["chosen"], "candidate-2");
-    assert_eq!(standings(&report), ["dismissed", "proven"]);
-    let run = report["best_of"]["candidates"][0]["run"].as_str().unwrap();
-    let agent = world.run(&["show", run, "--json"]).exits(0).json();
-    assert_eq!(agent["status"], "done", "{agent}");
-    assert!(agent["summary"].as_str().unwrap().contains("cancelled"));
-    assert!(!is_asleep(3621), "nothing of it is left");
+    // Small, quick, and right for the one list that the test knows.
+    let quick = model(&[(
+        "edit_file",
+        json!({"path": "items.py", "search": "    return items[len(items)]",
+            "replace": "    return items[2]"}),
+    )]);
+    let more = "import unittest\n\nfrom items import last\n\n\nclass More(unittest.TestCase):\n    \
+                def test_one(self):\n        self.assertEqual(last([7]), 7)\n";
+    let thorough = model(&[
+        ("run", json!({"command": "sleep 1"})),
+        ("edit_file", edit()),
+        (
+            "write_file",
+            json!({"path": "tests/test_more.py", "content": more}),
+        ),
+    ]);
+    let report = run(&world, &[&quick, &thorough]).exits(0).json();
+    let best = &report["best_of"];
+    assert_eq!(standings(&report), ["proven", "proven"], "both finish");
+    assert_eq!(best["chosen"], "candidate-2", "{best:#}");
+    let because = best["because"].as_str().unwrap();
+    assert!(because.contains("test_one"), "{because}");
+    assert_eq!(best["candidates"][0]["others_tests"]["passed"], 0);
+    assert_eq!(best["candidates"][0]["others_tests"]["of"], 1);
+    let run = report["run"].as_str().unwrap();
+    let shown = world.run(&["show", run]).exits(0).stdout;
+    assert!(
+        shown.contains("0 of 1 tests of others") && shown.contains("candidate-2 was taken"),
+        "{shown}"
+    );
+    world.run(&["replay", run, "--verify"]).exits(0);
 }
 
 #[test]

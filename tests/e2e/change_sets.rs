@@ -6,7 +6,7 @@ use std::time::Duration;
 use lula_models::mock::MockModelServer;
 use serde_json::{Value, json};
 
-use crate::agents::{TASK, plan, project, status, writes};
+use crate::agents::{self, TASK, plan, project, scripted, sent, status, writes};
 use crate::support::{Dice, LulaEnv, Models, Ran, begin, does, git, kill_child, logs};
 
 const RULES: &str = r#"
@@ -44,14 +44,14 @@ fn models(world: &LulaEnv, tree: &Path, file: &str) -> MockModelServer {
         job("serve", &[], &work, "serve.py"),
         job("call", &["serve"], tree, file),
     ];
-    Models::scripted(vec![
+    scripted(vec![
         plan(TASK, &tasks),
         // What was integrated in one repository is no part of the other.
         does(
-            "do the serve thing",
+            &agents::own("serve"),
             &[writes("serve.py", "def serve():\n    return 7\n")],
         ),
-        does("do the call thing", &[writes(file, "seven\n")]),
+        does(&agents::own("call"), &[writes(file, "seven\n")]),
     ])
 }
 
@@ -150,7 +150,7 @@ fn what_a_rule_asks_about_in_one_repository_holds_the_others_until_people_agree(
     let own = world.work();
     // Written in a way that no rule about commands understands: only the delivery is asked about.
     let command = json!({"command": "python3 -c \"import os; os.mkdir('gu' + 'arded'); open('gu' + 'arded/a.txt', 'w').write('x')\""});
-    let server = Models::scripted(vec![
+    let server = scripted(vec![
         plan(
             TASK,
             &[
@@ -159,10 +159,10 @@ fn what_a_rule_asks_about_in_one_repository_holds_the_others_until_people_agree(
             ],
         ),
         does(
-            "do the serve thing",
+            &agents::own("serve"),
             &[writes("serve.py", "def serve():\n    return 7\n")],
         ),
-        does("do the call thing", &[("run", command)]),
+        does(&agents::own("call"), &[("run", command)]),
     ]);
     let report = run(&world, &tree, &server).exits(3).json();
     assert!(
@@ -198,14 +198,14 @@ fn a_plan_that_names_no_repository_of_the_run_is_sent_back() {
         job("serve", &[], &own, "serve.py"),
         job("call", &[], &tree, "seven.txt"),
     ];
-    let server = Models::scripted(vec![
+    let server = scripted(vec![
         plan(TASK, &[stray]),
         plan("must be one of", &good),
         does(
-            "do the serve thing",
+            &agents::own("serve"),
             &[writes("serve.py", "def serve():\n    return 7\n")],
         ),
-        does("do the call thing", &[writes("seven.txt", "seven\n")]),
+        does(&agents::own("call"), &[writes("seven.txt", "seven\n")]),
     ]);
     run(&world, &tree, &server).exits(0);
     assert_eq!(branches(&tree).len(), 1);
@@ -300,8 +300,8 @@ fn each_repository_has_its_own_roles_and_guidelines() {
         let mut about = bodies.filter(|body| body.contains(goal));
         about.any(|body| body.contains("Speak kindly"))
     };
-    assert!(told("do the call thing"));
-    assert!(!told("do the serve thing"), "that is another's repository");
+    assert!(told(&sent("call")));
+    assert!(!told(&sent("serve")), "that is another's repository");
     let rated = |job: &str| {
         let begun = format!("{job} begins as ");
         let logs = logs(&world);

@@ -315,27 +315,43 @@ fn a_directory_that_is_no_repository_or_has_no_commit_is_refused() {
 }
 
 #[test]
-fn several_things_are_planned_first() {
+fn several_things_are_planned_first_where_a_person_wants_steps() {
     let world = LulaEnv::new();
     Repo::buggy(&world);
     let plan = json!({"steps": ["Mend last in items.py.", "Add a test for it."]}).to_string();
     let test = "import unittest\n\nfrom items import last\n\n\nclass One(unittest.TestCase):\n    \
                 def test_one(self):\n        self.assertEqual(last([7]), 7)\n";
-    let script = ModelScript::say(plan)
+    let does = ModelScript::default()
         .then_call("edit_file", edit())
         .then_call(
             "write_file",
             json!({"path": "tests/test_one.py", "content": test}),
         )
         .then_call("submit", json!({"summary": "both done"}));
+    let mut script = ModelScript::say(plan);
+    script.turn.extend(does.turn.clone());
     let server = MockModelServer::start(script).unwrap();
     let task = "Fix the failing test of last. Add a test for a list of one.";
-    let report = run_with(&world, &Models::strong(&server), task, &[])
+    let more = ["--lane", "deep"];
+    let report = run_with(&world, &Models::strong(&server), task, &more)
         .exits(0)
         .json();
     assert_eq!(report["files"], json!(["items.py", "tests/test_one.py"]));
-    let coder = String::from_utf8(server.arrived()[1].body.clone()).unwrap();
+    let sent = |at: usize| String::from_utf8(server.arrived()[at].body.clone()).unwrap();
+    let (planner, coder) = (sent(0), sent(1));
+    assert!(
+        planner.contains("def last(items)"),
+        "it sees the project: {planner}"
+    );
     assert!(coder.contains("1. Mend last in items.py."), "{coder}");
+    assert!(coder.contains("It may be wrong"), "{coder}");
+
+    // A model with tools plans while it works.
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
+    let server = MockModelServer::start(does).unwrap();
+    run_with(&world, &Models::strong(&server), task, &[]).exits(0);
+    assert_eq!(server.unused(), 0);
 }
 
 #[test]

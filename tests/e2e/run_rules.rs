@@ -142,17 +142,15 @@ fn what_people_reject_goes_back_to_planning_and_the_second_no_ends_it() {
     let world = LulaEnv::new();
     Repo::buggy(&world);
     rules(&world);
-    let plan = || json!({"steps": ["Write elsewhere."]}).to_string();
     let write = json!({"path": "guarded/a.txt", "content": "x\n"});
     let script = ModelScript::default()
         .then_call("write_file", write.clone())
-        .then_say(plan())
         .then_call("write_file", write);
     let server = MockModelServer::start(script).unwrap();
     run_with(&world, &Models::strong(&server), FIX, &[]).exits(3);
     world.run(&["reject", &question(&world), "--yes"]).exits(0);
     world.run(&["resume", "last"]).exits(3);
-    // The planner was told.
+    // The model was told, which plans while it works.
     let asked = String::from_utf8(server.arrived()[1].body.clone()).unwrap();
     assert!(asked.contains("the act was rejected"), "{asked}");
     world.run(&["reject", &question(&world), "--yes"]).exits(0);

@@ -25,7 +25,7 @@ fn the_timeline_has_nodes_acts_tests_and_spend() {
         "read_file",
         "items.py",
         "sleep 1",
-        "1 call $",
+        "1 call, price unknown",
         "verified",
     ] {
         assert!(text.contains(word), "{word}\n{text}");

@@ -29,6 +29,12 @@ pub struct AgentResult {
     /// How many lines the whole change adds and removes.
     #[serde(default)]
     pub lines: u64,
+    /// The change in a few lines: its files, and what it defines.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub outline: String,
+    /// Tests that it brings along and that pass with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub new_tests: Vec<String>,
     /// The state of its workspace that was judged.
     pub tree: Option<Digest>,
     /// What it found out, where it only looked.

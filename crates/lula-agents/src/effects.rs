@@ -14,9 +14,11 @@
 
 mod log_form;
 
+use lula_edit::patch::FilePatch;
 use lula_graph::EffectRequest;
 use lula_models::normal::ModelRequest;
 use lula_protocol::EffectClass::{Cas, Read};
+use lula_protocol::call::ApplyPatch;
 use lula_protocol::{
     BudgetAmounts, BudgetDimension, EffectClass, EffectId, RunId, ToolAction, WorkspaceId,
 };
@@ -70,6 +72,14 @@ pub enum RunEffect {
     Act {
         workspace: WorkspaceId,
         action: ToolAction,
+        /// Most bytes that the model which asks for it can be shown.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shown: Option<u32>,
+    },
+    /// Write down what a coder plans to do, for the person to see. It has no effect on anything.
+    Todo {
+        /// In the order in which it is to be done.
+        items: Vec<TodoItem>,
     },
     /// Return to the beginning.
     Reset { workspace: WorkspaceId },
@@ -134,6 +144,20 @@ pub enum RunEffect {
         /// For at most so long.
         tests_ms: u64,
     },
+    /// Run the tests that another workspace's change brings along with the code of this one.
+    RunOthersTests {
+        /// The workspace whose code it is.
+        workspace: WorkspaceId,
+        /// The workspace whose tests they are.
+        of: WorkspaceId,
+        /// With this test command, where one was given.
+        tests: Option<String>,
+        /// In this folder, where not at the top.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        folder: String,
+        /// For at most so long.
+        tests_ms: u64,
+    },
     /// Ask a model, and pay for it.
     Ask {
         /// The model, by its full name.
@@ -194,6 +218,37 @@ pub enum RunEffect {
     },
 }
 
+/// One thing that a coder plans to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TodoItem {
+    pub text: String,
+    #[serde(default)]
+    pub done: bool,
+}
+
+/// What a coder plans to do, in a line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TodoSummary {
+    pub summary: String,
+}
+
+impl TodoSummary {
+    /// How much of it is done, and what comes next.
+    pub(crate) fn of(items: &[TodoItem]) -> Self {
+        let done = items.iter().filter(|item| item.done).count();
+        let mut summary = format!("{done} of {} done", items.len());
+        if let Some(next) = items.iter().find(|item| !item.done) {
+            let line = next.text.lines().next().unwrap_or_default();
+            let next: String = line.chars().take(100).collect();
+            summary.push_str("; next: ");
+            summary.push_str(&next);
+        }
+        Self { summary }
+    }
+}
+
 /// The change of one repository on its way into it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -209,6 +264,7 @@ macro_rules! workspace_in {
         match $effect {
             // What agents do is in workspaces of their own, and each delivery names its own.
             RunEffect::Open { .. }
+            | RunEffect::Todo { .. }
             | RunEffect::Ask { .. }
             | RunEffect::OpenOnBranch { .. }
             | RunEffect::Begin { .. }
@@ -219,6 +275,7 @@ macro_rules! workspace_in {
             | RunEffect::Commit { .. }
             | RunEffect::Merge { .. }
             | RunEffect::Deliver { .. }
+            | RunEffect::RunOthersTests { .. }
             | RunEffect::InRepository { .. } => None,
             RunEffect::Fence { workspace, .. }
             | RunEffect::Survey { workspace, .. }
@@ -247,6 +304,7 @@ impl RunEffect {
             Self::Survey { .. } => &SURVEY,
             Self::Fetch { .. } => &FETCH,
             Self::Act { action, .. } => tool(action),
+            Self::Todo { .. } => &TODO,
             Self::Reset { .. } => &RESET,
             Self::Judge { .. } => &JUDGE,
             Self::RunTests { .. } => &RUN_TESTS,
@@ -254,6 +312,7 @@ impl RunEffect {
             Self::TakeChange { .. } => &TAKE_CHANGE,
             Self::SelectTests { .. } => &PICK_TESTS,
             Self::Verify { .. } => &VERIFY,
+            Self::RunOthersTests { .. } => &RUN_OTHERS_TESTS,
             Self::Ask { .. } => &ASK,
             Self::OpenOnBranch { .. } => &OPEN_ON_BRANCH,
             Self::Begin { .. } => &BEGIN_AGENT,
@@ -297,6 +356,8 @@ impl RunEffect {
                 ToolAction::ReadFile(read) => read.path.clone(),
                 ToolAction::Search(search) => search.pattern.clone(),
                 ToolAction::WriteFile(write) => write.path.clone(),
+                ToolAction::ApplyPatch(patch) => edited(patch),
+                ToolAction::Job(job) => job.job.clone(),
                 ToolAction::Exec(exec) => exec.argv.last().cloned().unwrap_or_default(),
                 _ => String::new(),
             },
@@ -308,6 +369,7 @@ impl RunEffect {
                 .map(|part| part.delivery.branch.clone())
                 .unwrap_or_default(),
             Self::Deliver { parts, .. } => format!("to {} repositories", parts.len()),
+            Self::Todo { items } => TodoSummary::of(items).summary,
             Self::Await { agents } => agents.len().to_string(),
             Self::Merge { order } => order.step.clone(),
             Self::InRepository { effect, .. } => effect.about(),
@@ -398,6 +460,7 @@ acts! {
     TAKE_CHANGE = row("take_change", Read, Look, ResultDisplay::Change, "");
     PICK_TESTS = row("pick_tests", Read, Look, ResultDisplay::Picked, "");
     VERIFY = row("verify", Read, Test, ResultDisplay::Evidence, "judging the change: tests with it and without it").logged_as("weigh");
+    RUN_OTHERS_TESTS = row("run_others_tests", Read, Test, ResultDisplay::Tests, "running the tests of one candidate with the code of another");
     ASK = row("ask", EffectClass::Model, Think, ResultDisplay::Answer, "asking {}");
     OPEN_ON_BRANCH = row("open_on_branch", Read, Look, ResultDisplay::Name, "taking a private copy of what is done so far").logged_as("open_over");
     BEGIN_AGENT = row("begin_agent", Cas, Look, ResultDisplay::Name, "");
@@ -414,8 +477,10 @@ acts! {
     SEARCH = row("search", Read, Look, ResultDisplay::Reply, "  searches for {}");
     OUTLINE = row("outline", Read, Look, ResultDisplay::Reply, "");
     WRITE_FILE = row("write_file", EffectClass::Tree, Write, ResultDisplay::Reply, "  writes {}").or_asked(&["edit_file"]);
-    APPLY_PATCH = row("apply_patch", EffectClass::Tree, Write, ResultDisplay::Reply, "");
+    APPLY_PATCH = row("apply_patch", EffectClass::Tree, Write, ResultDisplay::Reply, "  edits {}").or_asked(&["edit_file", "move_file", "delete_file"]);
     EXEC = row("exec", EffectClass::Tree, Test, ResultDisplay::Reply, "  runs {}").or_asked(&["run"]);
+    JOB = row("job", EffectClass::Tree, Test, ResultDisplay::Reply, "");
+    TODO = row("todo", Read, Think, ResultDisplay::Summary, "  plans: {}");
     GIT = row("git", EffectClass::Tree, Look, ResultDisplay::Reply, "");
     SNAPSHOT = row("snapshot", Read, Look, ResultDisplay::Reply, "");
     UNDO = row("undo", EffectClass::Tree, Look, ResultDisplay::Reply, "");
@@ -430,9 +495,26 @@ fn tool(action: &ToolAction) -> &'static Act {
         ToolAction::WriteFile(_) => &WRITE_FILE,
         ToolAction::ApplyPatch(_) => &APPLY_PATCH,
         ToolAction::Exec(_) => &EXEC,
+        ToolAction::Job(_) => &JOB,
         ToolAction::Git(_) => &GIT,
         ToolAction::Snapshot(_) => &SNAPSHOT,
         ToolAction::Undo(_) => &UNDO,
+    }
+}
+
+/// The files that a patch is about.
+fn edited(patch: &ApplyPatch) -> String {
+    match patch {
+        ApplyPatch::Texts { path, .. } | ApplyPatch::Delete { path } => path.clone(),
+        ApplyPatch::Move { from, to } => format!("{from} → {to}"),
+        ApplyPatch::SearchReplace { edits } => edits
+            .first()
+            .map_or_else(String::new, |edit| edit.path.clone()),
+        ApplyPatch::UnifiedDiff { diff: patch } | ApplyPatch::Any { patch } => {
+            let patches = lula_edit::patch::parse(patch).unwrap_or_default();
+            let paths: Vec<&str> = patches.iter().flat_map(FilePatch::paths).collect();
+            paths.join(", ")
+        }
     }
 }
 

@@ -317,7 +317,22 @@ fn report(work: &CodingState) -> RunEndReport {
             "the run came to no verdict".to_owned(),
         ),
     };
-    RunEndReport { exit, summary }
+    part_of(work, exit, summary)
+}
+
+/// What came together of a plan of which a task is missing is delivered, and is never all of it.
+fn part_of(work: &CodingState, exit: RunExit, summary: String) -> RunEndReport {
+    let judged = matches!(
+        work.verdict,
+        Some(RunVerdict::Pass { .. } | RunVerdict::Inconclusive { .. })
+    );
+    match &work.joint {
+        Some(joint) if judged && work.end.is_none() && joint.is_partial() => RunEndReport {
+            exit: RunExit::Inconclusive,
+            summary: format!("a part: {}; of what came together: {summary}", joint.told()),
+        },
+        _ => RunEndReport { exit, summary },
+    }
 }
 
 /// How a node of the coding graph is left.

@@ -10,7 +10,6 @@ use lula_models::route::{
     CandidateModel, ModelNeeds, ModelStats, ModelStatsRow, RoutingChoice, RoutingInputs,
     WorkRecord, panel, select,
 };
-use lula_models::spend::ModelPrice;
 use serde::{Deserialize, Serialize};
 
 use crate::coder::REPAIRER;
@@ -75,6 +74,17 @@ pub struct ModelShareOfRun {
     pub repairs: u32,
     /// Whether tests or commands showed that what came of it is right.
     pub verified: bool,
+    /// Whether its price is not known, so that the cost is a bound.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unpriced: bool,
+    /// How often a conversation with it was too long and a summary took the place of its older part.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub summaries: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl ModelShareOfRun {
@@ -88,6 +98,7 @@ impl ModelShareOfRun {
             cost: self.cost,
             usage: self.usage,
             repairs: self.repairs,
+            unpriced: self.unpriced,
         }
     }
 }
@@ -97,6 +108,7 @@ impl ModelShareOfRun {
 pub(crate) struct VisitModelUsage {
     pub(crate) usage: TokenUsage,
     pub(crate) repairs: u32,
+    pub(crate) summaries: u32,
 }
 
 /// A model and why it is asked.
@@ -104,6 +116,8 @@ pub(crate) struct VisitModelUsage {
 pub(crate) struct ChosenModel<'a> {
     pub(crate) model: &'a ModelChoice,
     pub(crate) role: ModelRole,
+    /// What it works on, in the person's words.
+    pub(crate) task: &'a str,
     choice: RoutingChoice,
 }
 
@@ -116,6 +130,7 @@ impl<'a> ChosenModel<'a> {
         Some(Self {
             model,
             role,
+            task: &work.task.text,
             choice: RoutingChoice {
                 model: name.to_owned(),
                 temperature: before.map_or(0.0, |part| f64::from(part.temperature_percent) / 100.0),
@@ -130,6 +145,7 @@ impl<'a> ChosenModel<'a> {
     pub(crate) fn as_judge(model: &'a ModelChoice) -> Self {
         Self {
             model,
+            task: "",
             role: ModelRole::Judge,
             choice: RoutingChoice {
                 model: model.name.clone(),
@@ -158,9 +174,11 @@ impl ChosenModel<'_> {
             passed_over: self.choice.passed_over.clone(),
             temperature_percent: percent(self.choice.temperature),
             usage: tally.usage,
-            cost: ModelPrice::from(self.model.rates).of(&tally.usage),
+            cost: self.model.price().of(&tally.usage),
             repairs: tally.repairs,
             verified: false,
+            unpriced: self.model.settings.unpriced,
+            summaries: tally.summaries,
         }
     }
 }
@@ -198,6 +216,7 @@ pub(crate) fn choose(work: &CodingState, role: ModelRole) -> Option<ChosenModel<
     Some(ChosenModel {
         model,
         role,
+        task: &work.task.text,
         choice,
     })
 }
@@ -231,7 +250,7 @@ fn inputs(work: &CodingState, role: ModelRole) -> RoutingInputs {
         capability: model.capability,
         vision: false,
         context: model.context,
-        worst_cost: ModelPrice::from(model.rates).of(&TokenUsage {
+        worst_cost: model.price().of(&TokenUsage {
             input: tokens,
             output: u64::from(model.max_tokens),
             ..TokenUsage::default()
@@ -333,6 +352,7 @@ mod tests {
             },
             context: None,
             max_tokens: 1000,
+            settings: crate::task::ModelSettings::default(),
         }
     }
 

@@ -92,6 +92,7 @@ impl ModelPort for ProviderModels {
         // Calls that were refused cost nothing and may be tried again; only money and tokens cap.
         let mut limits = at_most.clone();
         limits.0.remove(&BudgetDimension::ModelCalls);
+        limits.0.remove(&BudgetDimension::UnpricedCalls);
         ledger
             .open("ask", None, limits)
             .map_err(|error| free(error.to_string()))?;

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use lula_models::normal::ThinkingEffort;
 use lula_models::output::OutputCapability;
 use lula_models::spend::ModelPrice;
 use lula_repair::TestSelection;
@@ -354,6 +355,38 @@ pub struct ModelChoice {
     pub context: Option<u64>,
     /// Most tokens of one answer.
     pub max_tokens: u32,
+    /// How it is asked, and what is known of its price.
+    #[serde(default, skip_serializing_if = "ModelSettings::is_usual")]
+    pub settings: ModelSettings,
+}
+
+impl ModelChoice {
+    /// What it costs at most, and whether that is known or a bound.
+    pub fn price(&self) -> ModelPrice {
+        ModelPrice {
+            known: !self.settings.unpriced,
+            ..self.rates.into()
+        }
+    }
+}
+
+/// How a model is asked, and what is known of its price.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelSettings {
+    /// How much it is to think before it answers.
+    #[serde(default, skip_serializing_if = "ThinkingEffort::is_off")]
+    pub effort: ThinkingEffort,
+    /// Whether its price is not known, so that its rates are a bound.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unpriced: bool,
+}
+
+impl ModelSettings {
+    /// Whether nothing was said and everything is known.
+    pub fn is_usual(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// A price, as a run keeps it.
@@ -389,6 +422,7 @@ impl From<ModelRates> for ModelPrice {
             cache_read: rates.cache_read,
             cache_write: rates.cache_write,
             as_of: None,
+            known: true,
         }
     }
 }

@@ -16,10 +16,10 @@ use lula_runner_api::{
 use serde::Serialize;
 
 use crate::agent_pool::{AgentPoolEvent, AgentPoolPort, NoAgentPool};
-use crate::effects::{RepositoryChangeDelivery, RunEffect};
+use crate::effects::{RepositoryChangeDelivery, RunEffect, TodoSummary};
 use crate::model_port::{ModelCallError, ModelPort};
 use crate::runner_port::{
-    self, AgentWorkspace, EffectIdentity, MergeOutcome, Reply, RunnerPort, RunnerPortError,
+    self, AgentWorkspace, EffectIdentity, MergeOutcome, Reply, RunnerPort, RunnerPortError, USUAL,
     opening, workspace_of,
 };
 use crate::team::{PlanChangeRequest, repository_run};
@@ -276,7 +276,11 @@ impl RunWorld {
                 let texts = runner_port::fetch(runner, &identity(order), &workspace, &[path]).await;
                 said(&texts.map_err(trouble)?.into_iter().next().flatten())
             }
-            RunEffect::Act { workspace, action } => {
+            RunEffect::Act {
+                workspace,
+                action,
+                shown,
+            } => {
                 let call = ToolCall {
                     protocol: ProtocolVersion,
                     effect: order.effect.clone(),
@@ -285,11 +289,14 @@ impl RunWorld {
                     workspace,
                     action,
                 };
-                let reply = runner.call(&call).await.and_then(Reply::of);
+                let most = shown.map_or(USUAL, |shown| shown as usize);
+                let result = runner.call(&call).await;
+                let reply = result.and_then(|result| Reply::of(result, most));
                 let mut performed = said(&reply.map_err(trouble)?)?;
                 performed.spent = BudgetAmounts::none().with(BudgetDimension::ToolCalls, 1);
                 Ok(performed)
             }
+            RunEffect::Todo { items } => said(&TodoSummary::of(&items)),
             RunEffect::Reset { workspace } => {
                 let done = runner_port::reset(runner, &identity(order), &workspace).await;
                 said(&done.map_err(trouble)?)
@@ -301,7 +308,10 @@ impl RunWorld {
                 let judged = runner.judge(&workspace, &JudgeActs { acts }).await;
                 said(&judged.map_err(trouble)?)
             }
-            RunEffect::RunTests { .. } | RunEffect::Search { .. } | RunEffect::Verify { .. } => {
+            RunEffect::RunTests { .. }
+            | RunEffect::Search { .. }
+            | RunEffect::RunOthersTests { .. }
+            | RunEffect::Verify { .. } => {
                 let (workspace, request) = test_run(effect)?;
                 self.run_tests(&workspace, request).await
             }
@@ -471,6 +481,20 @@ fn test_run(effect: RunEffect) -> Result<(WorkspaceId, TestRunRequest), EffectTr
                 before,
                 first,
                 accept,
+                tests_ms,
+            };
+            (workspace, request)
+        }
+        RunEffect::RunOthersTests {
+            workspace,
+            of,
+            tests,
+            folder,
+            tests_ms,
+        } => {
+            let request = TestRunRequest::RunOthersTests {
+                tests: wanted(tests, folder),
+                of,
                 tests_ms,
             };
             (workspace, request)

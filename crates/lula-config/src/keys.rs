@@ -142,8 +142,16 @@ keys! {
         kind: ConfigValueKind::Dollars { max: 100_000 },
         default: "100.00",
         repository: RepositoryKeyRule::Never,
-        doc: "What a model without a known price counts as, in dollars for a million tokens. \
-              Budgets hold for such a model as if it cost this much.",
+        doc: "What a model without a known price counts as where a budget in money is held, in dollars for a million tokens. \
+              Its cost is shown as unknown.",
+    }
+    MODELS_EFFORT: Vec<String> = {
+        name: "models.effort",
+        kind: ConfigValueKind::Items,
+        default: "",
+        repository: RepositoryKeyRule::Never,
+        doc: "How much models think before they answer: default, low, medium or high, and MODEL=EFFORT for one of them. \
+              It is sent in the form of the provider; `default` sends nothing. `lula run --effort` goes over it.",
     }
     MODELS_KEYS: Vec<String> = {
         name: "models.keys",
@@ -173,7 +181,7 @@ keys! {
         kind: ConfigValueKind::Path,
         default: "",
         repository: RepositoryKeyRule::Never,
-        doc: "A table of prices of your own, as TOML; its rows go over the built-in ones.",
+        doc: "A table of prices and limits of your own, as TOML; its rows go over the built-in ones.",
     }
     MODELS_PROBE_TIMEOUT: Duration = {
         name: "models.probe_timeout",

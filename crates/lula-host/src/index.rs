@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use lula_index::{
     FileFingerprint, FoundDefinition, IndexOrigin, IndexUpdate, IndexedFile, MAX_FILE, MapQuery,
-    ProjectMap, SymbolIndex, estimate,
+    ProjectMap, SymbolIndex, TaskPlace, estimate, silent_names, task_places, task_terms,
 };
 use lula_workspace::sources::{SourceDirectory, SourceFile};
 use serde::Serialize;
@@ -33,6 +33,7 @@ pub struct Freshness {
 pub struct IndexSummary {
     pub project: PathBuf,
     pub index: SymbolIndex,
+    sources: SourceDirectory,
     /// How it came about.
     pub fresh: Freshness,
     /// Why it could not be kept.
@@ -45,6 +46,8 @@ pub struct MapReport {
     pub project: PathBuf,
     #[serde(flatten)]
     pub map: ProjectMap,
+    /// Where what the task names stands, as `path:line:text`.
+    pub places: Vec<String>,
     /// How the index came about.
     pub index: Freshness,
 }
@@ -59,17 +62,48 @@ pub struct SymbolReport {
 }
 
 impl IndexSummary {
-    /// The definitions that matter for a task, in so many tokens.
+    /// The definitions and places that matter for a task, in so many tokens together.
     pub fn map(self, task: Option<String>, tokens: u64) -> MapReport {
-        let task = MapQuery {
+        let mut query = MapQuery {
             text: task.unwrap_or_default(),
             ..MapQuery::default()
         };
+        let mut places = Vec::new();
+        if !query.text.is_empty() {
+            let found = self.places(&mut query, tokens);
+            places = found.iter().map(ToString::to_string).collect();
+        }
+        let used: usize = places.iter().map(|line: &String| line.len() + 1).sum();
+        let left = tokens.saturating_sub((used as u64).div_ceil(3));
         MapReport {
-            map: self.index.map(&task, tokens, &estimate),
+            map: self.index.map(&query, left, &estimate),
+            places,
             project: self.project,
             index: self.fresh,
         }
+    }
+
+    /// Where what a task names stands; the query learns of it.
+    fn places(&self, query: &mut MapQuery, tokens: u64) -> Vec<TaskPlace> {
+        let own = self.project.to_string_lossy();
+        query.silent = silent_names(&own, self.index.sources());
+        let read = |path: &str| {
+            let bytes = self.sources.read(path, MAX_FILE as u64).ok()?;
+            Some((path.to_owned(), String::from_utf8(bytes).ok()?))
+        };
+        let texts: Vec<(String, String)> = self.index.sources().filter_map(read).collect();
+        let texts = texts
+            .iter()
+            .map(|(path, text)| (path.as_str(), text.as_str()));
+        let terms = task_terms(&query.text, &query.silent);
+        let found = task_places(&terms, texts, usize::try_from(tokens).unwrap_or(usize::MAX));
+        query.lines = found
+            .lines
+            .iter()
+            .map(|it| (it.path.clone(), it.line))
+            .collect();
+        query.silent.extend(found.common);
+        found.lines
     }
 
     /// Where something is defined.
@@ -108,6 +142,7 @@ pub fn open(named: Option<&Path>, installation: &Installation) -> Result<IndexSu
     Ok(IndexSummary {
         project,
         index,
+        sources,
         fresh: Freshness {
             cache,
             complete,

@@ -1,12 +1,15 @@
 //! What is said of a run: for people and for programs.
 
-use lula_agents::CodingState;
+use std::collections::BTreeMap;
+
 use lula_agents::guidelines::{ChangeConfidence, StepRating};
 use lula_agents::model_choice::ModelShareOfRun;
-use lula_agents::plan::PlanGraph;
+use lula_agents::plan::{PlanGraph, StepId};
 use lula_agents::recovery::AttemptFailure as Attempt;
+use lula_agents::team::{MissingTask, WholeReview};
 use lula_agents::verdict::{RunVerdict, TestComparison, VerificationEvidence};
 use lula_agents::work::EarlyEnd;
+use lula_agents::{CodingState, RunTask};
 use lula_graph::RunState;
 use lula_protocol::{BudgetAmounts, BudgetDimension, RunExit, RunId, RunInterrupt};
 use lula_repair::BrokenEnvironment;
@@ -93,6 +96,15 @@ pub struct RunReport {
     /// The tasks of several agents, where there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanGraph>,
+    /// What tasks wait for that no agent works on.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub waiting: BTreeMap<StepId, String>,
+    /// The tasks that are missing from what was delivered.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<MissingTask>,
+    /// What a model doubts that compared the whole with the task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review: Option<WholeReview>,
     /// Those who tried the same, where there were several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub best_of: Option<ContestView>,
@@ -148,6 +160,31 @@ impl RunReport {
             (None, None) => Vec::new(),
         };
         lines.splice(0..0, own);
+        lines.extend(self.rest(delivered.branch.as_deref()));
+        lines
+    }
+
+    /// What is missing of a plan that was delivered in part, and how it is gone on with; and what the
+    /// review of the whole doubts.
+    fn rest(&self, branch: Option<&str>) -> Vec<Notice> {
+        let mut lines: Vec<Notice> = Vec::new();
+        for one in &self.missing {
+            let text = format!("missing: {}: {} ({})", one.task, one.goal, one.why);
+            lines.push(Notice::Fact(visible(&text)));
+        }
+        if let (Some(branch), false) = (branch, self.missing.is_empty()) {
+            let goals: Vec<&str> = self.missing.iter().map(|one| one.goal.as_str()).collect();
+            let rest = visible(&goals.join("; ")).replace('\'', "");
+            let text = format!("git switch {branch} && lula run '{rest}'   goes on with the rest");
+            lines.push(Notice::Hint(text));
+        }
+        if let Some(review) = &self.review {
+            let text = format!("the whole beside the task: {}", review.told());
+            lines.push(Notice::Fact(visible(&text)));
+            for doubt in &review.doubts {
+                lines.push(Notice::Fact(visible(&format!("doubt: {doubt}"))));
+            }
+        }
         lines
     }
 
@@ -162,7 +199,7 @@ impl RunReport {
         let (status, exit, summary) = match (&progress.ended, &progress.pending) {
             (Some(ended), _) => ("done", ended.exit, ended.summary.clone()),
             (None, Some(pending)) => {
-                let (exit, summary) = waiting(&progress.run, &pending.interrupt);
+                let (exit, summary) = waiting(&progress.run, &pending.interrupt, &work.task);
                 ("waiting", exit, summary)
             }
             (None, None) => (
@@ -171,11 +208,7 @@ impl RunReport {
                 format!("not finished: `lula resume {}` goes on", progress.run),
             ),
         };
-        let spent = BudgetDimension::ALL
-            .into_iter()
-            .map(|dimension| (dimension, progress.ledger.spent(dimension)))
-            .filter(|(_, amount)| *amount > 0)
-            .collect();
+        let spent = spent(&|dimension| progress.ledger.spent(dimension));
         let proposal = work.proposal.as_ref();
         Self {
             run: progress.run.clone(),
@@ -198,6 +231,7 @@ impl RunReport {
                 Some(EarlyEnd::NothingToDo { .. }) => Some("nothing to do"),
                 Some(EarlyEnd::OutOfTime { .. }) => Some("out of time"),
                 Some(EarlyEnd::Blocked { .. }) => Some("blocked"),
+                None if progress.ended.is_some() && !work.missing().is_empty() => Some("partial"),
                 _ => None,
             },
             confidence: work.confidence.clone(),
@@ -212,6 +246,9 @@ impl RunReport {
             attempts: work.failures.clone(),
             models: work.parts.clone(),
             plan: work.joint.as_ref().map(|joint| joint.dag.clone()),
+            waiting: waits(work, progress.ended.is_some()),
+            missing: work.missing(),
+            review: work.review.clone(),
             best_of: work.contest.as_deref().map(ContestView::from),
             spent,
             events: progress.next_seq,
@@ -219,8 +256,45 @@ impl RunReport {
     }
 }
 
+/// What was spent. A bound on what nobody knows the price of is no amount.
+fn spent(of: &dyn Fn(BudgetDimension) -> u64) -> BudgetAmounts {
+    let unpriced = of(BudgetDimension::UnpricedCalls);
+    let unknown = unpriced > 0 && unpriced >= of(BudgetDimension::ModelCalls);
+    BudgetDimension::ALL
+        .into_iter()
+        .filter(|dimension| !(unknown && *dimension == BudgetDimension::MicroUsd))
+        .map(|dimension| (dimension, of(dimension)))
+        .filter(|(_, amount)| *amount > 0)
+        .collect()
+}
+
+/// What can be done where a budget in money is held against a price that is not known.
+fn unpriced(task: &RunTask) -> String {
+    let models = task.models.iter().filter(|model| model.settings.unpriced);
+    let Some(model) = models.clone().next() else {
+        return String::new();
+    };
+    let names: Vec<&str> = models.map(|model| model.name.as_str()).collect();
+    format!(
+        ". The price of {} is not known, and counts as {} for a million tokens: write it into the file \
+         that models.prices names, or leave --budget out and limit the run with --max-calls",
+        names.join(", "),
+        usd(model.rates.output),
+    )
+}
+
+/// What the tasks of a plan wait for.
+fn waits(work: &CodingState, ended: bool) -> BTreeMap<StepId, String> {
+    let joint = work.joint.as_ref().filter(|_| !ended);
+    let ids = joint.iter().flat_map(|joint| {
+        let ids = joint.dag.steps.keys();
+        ids.filter_map(|id| Some((id.clone(), joint.dag.waits(id)?.to_string())))
+    });
+    ids.collect()
+}
+
 /// What a run waits for, and how it goes on.
-fn waiting(run: &RunId, interrupt: &RunInterrupt) -> (RunExit, String) {
+fn waiting(run: &RunId, interrupt: &RunInterrupt, task: &RunTask) -> (RunExit, String) {
     let what = waiting_for(interrupt);
     match interrupt {
         RunInterrupt::Budget { dimension, .. } => {
@@ -229,7 +303,11 @@ fn waiting(run: &RunId, interrupt: &RunInterrupt) -> (RunExit, String) {
                 BudgetDimension::ModelCalls => "--max-calls N",
                 _ => "--max-tokens N",
             };
-            let summary = format!("{what}; `lula resume {run} {flag}` goes on");
+            let unknown = match dimension {
+                BudgetDimension::MicroUsd => unpriced(task),
+                _ => String::new(),
+            };
+            let summary = format!("{what}; `lula resume {run} {flag}` goes on{unknown}");
             (RunExit::Budget, summary)
         }
         RunInterrupt::Approval { .. } => {

@@ -13,6 +13,7 @@ use lula_agents::task::{RepositoryTerms, TaskRepository};
 use lula_agents::team::TeamPolicy;
 use lula_agents::{CoderChoice, DeliverMode, RunTask};
 use lula_config::keys;
+use lula_models::normal::ThinkingEffort;
 use lula_sandbox::policy::Profile;
 use lula_store::RunStore;
 use lula_workspace::GitProgram;
@@ -56,6 +57,8 @@ pub struct TaskRequest {
     pub finish: Vec<String>,
     /// Models to ask, the preferred one first.
     pub models: Vec<String>,
+    /// How much they think; as configured where nothing is said.
+    pub effort: Option<ThinkingEffort>,
     /// Models that judge a doubtful change.
     pub judges: Vec<String>,
     /// How the work is gone about, where that is chosen.
@@ -101,7 +104,7 @@ impl TaskRequest {
         paths
             .repositories
             .extend(others.into_iter().map(TaskRepository::new));
-        let models = model_endpoints::named(&self.models, installation)?;
+        let models = model_endpoints::thinking(&self.models, self.effort, installation)?;
         self.check_models(models.is_empty())?;
         let policy = sandbox::policy(installation, Profile::Build);
         let task = RunTask {

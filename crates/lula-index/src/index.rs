@@ -337,6 +337,11 @@ impl SymbolIndex {
             })
     }
 
+    /// The files whose symbols are known, in the order of their paths.
+    pub fn sources(&self) -> impl Iterator<Item = &str> {
+        self.parsed().map(|(path, _)| path)
+    }
+
     /// What a file defines.
     pub fn symbols(&self, path: &str) -> impl Iterator<Item = IndexSymbol<&str>> {
         let key = self.files.get(path).and_then(|entry| match entry.state {

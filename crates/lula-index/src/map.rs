@@ -2,7 +2,8 @@
 //!
 //! What is in it is chosen by rank; how it is laid out is not. Files stand in the order of their
 //! paths and signatures in the order of the text, without line numbers, so that a small change of
-//! the project changes a few lines of the map and a prompt cache keeps what is before them.
+//! the project changes a few lines of the map and a prompt cache keeps what is before them. Only what a
+//! task names itself has its lines behind it: that is what will be read first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -12,6 +13,7 @@ use serde::Serialize;
 use crate::index::SymbolIndex;
 use crate::language::IndexLanguage;
 use crate::names;
+use crate::pins::PinnedSymbol;
 use crate::rank::{RankedFile, Ranking};
 use crate::symbol::SymbolKind;
 use crate::task::{MapQuery, Relevance};
@@ -74,6 +76,10 @@ pub struct MappedSymbol {
     pub kind: SymbolKind,
     /// Its first line, from 1.
     pub line: u32,
+    /// Its last line, from 1 and included.
+    pub end: u32,
+    /// Whether the task names it, or a place in it.
+    pub named: bool,
     /// What it looks like without its body.
     pub signature: String,
 }
@@ -98,9 +104,11 @@ impl SymbolIndex {
     /// The best map of at most `budget` tokens by the given estimate.
     pub fn map(&self, task: &MapQuery, budget: u64, tokens: &dyn Fn(&str) -> u64) -> ProjectMap {
         let ranking = self.rank(task);
-        let items = self.items(&ranking, task);
+        let pins = self.pins(&ranking, task);
+        let items = self.items(&ranking, task, &pins);
+        let pinned: BTreeSet<PinnedSymbol> = pins.into_iter().collect();
         let (count, text) = fit(items.len(), budget, tokens, &|count| {
-            render(&ranking, &items[..count])
+            render(&ranking, &items[..count], &pinned)
         });
         let definitions = ranking.symbols.len();
         ProjectMap {
@@ -108,21 +116,30 @@ impl SymbolIndex {
             text,
             budget,
             definitions,
-            files: self.mapped(&ranking, &items[..count]),
+            files: self.mapped(&ranking, &items[..count], &pinned),
         }
     }
 
     /// Everything that can be shown, the best first.
-    fn items<'a>(&'a self, ranking: &Ranking<'a>, task: &MapQuery) -> Vec<Item<'a>> {
+    fn items<'a>(
+        &'a self,
+        ranking: &Ranking<'a>,
+        task: &MapQuery,
+        pins: &[PinnedSymbol],
+    ) -> Vec<Item<'a>> {
         let given: BTreeSet<&str> = task.given.iter().map(String::as_str).collect();
-        let mut items: Vec<Item<'a>> = ranking
+        let pinned: BTreeSet<&PinnedSymbol> = pins.iter().collect();
+        let ranked = ranking
             .symbols
             .iter()
-            .filter(|ranked| !given.contains(ranking.files[ranked.file].path))
-            .map(|ranked| Item::Symbol {
-                file: ranked.file,
-                symbol: ranked.symbol,
-            })
+            .map(|ranked| (ranked.file, ranked.symbol));
+        let ranked = ranked.filter(|at| !pinned.contains(at));
+        let ranked = ranked.filter(|(file, _)| !given.contains(ranking.files[*file].path));
+        let mut items: Vec<Item<'a>> = pins
+            .iter()
+            .copied()
+            .chain(ranked)
+            .map(|(file, symbol)| Item::Symbol { file, symbol })
             .collect();
         let relevance = Relevance::new(task, std::iter::empty());
         let has_symbols: BTreeSet<&str> = ranking
@@ -138,12 +155,17 @@ impl SymbolIndex {
             .filter(|path| !given.contains(path) && !has_symbols.contains(path))
             .filter(|path| LANDMARKS.contains(path) || relevance.names_file(path))
             .collect();
-        let place = items.len().min(LANDMARK_PLACE);
+        let place = items.len().min(pins.len() + LANDMARK_PLACE);
         items.splice(place..place, named.into_iter().map(Item::Name));
         items
     }
 
-    fn mapped(&self, ranking: &Ranking<'_>, items: &[Item<'_>]) -> Vec<MappedFile> {
+    fn mapped(
+        &self,
+        ranking: &Ranking<'_>,
+        items: &[Item<'_>],
+        pinned: &BTreeSet<PinnedSymbol>,
+    ) -> Vec<MappedFile> {
         let (symbols, mut names) = shown(ranking, items);
         names.extend(symbols.keys().map(|file| ranking.files[*file].path));
         let by_path: BTreeMap<&str, usize> = symbols
@@ -160,12 +182,14 @@ impl SymbolIndex {
                 symbols: symbols
                     .into_iter()
                     .flat_map(|(file, shown)| shown.iter().map(move |symbol| (file, *symbol)))
-                    .map(|(file, symbol)| {
-                        let symbol = &ranking.files[file].tags.symbols[symbol];
+                    .map(|(file, place)| {
+                        let symbol = &ranking.files[file].tags.symbols[place];
                         MappedSymbol {
                             name: self.names.get(symbol.name).to_owned(),
                             kind: symbol.kind,
                             line: symbol.line,
+                            end: symbol.end,
+                            named: pinned.contains(&(file, place)),
                             signature: symbol.signature.clone(),
                         }
                     })
@@ -230,7 +254,7 @@ fn shown<'a>(ranking: &Ranking<'a>, items: &[Item<'a>]) -> MapSelection<'a> {
     (symbols, names)
 }
 
-fn render(ranking: &Ranking<'_>, items: &[Item<'_>]) -> String {
+fn render(ranking: &Ranking<'_>, items: &[Item<'_>], pinned: &BTreeSet<PinnedSymbol>) -> String {
     let (symbols, names) = shown(ranking, items);
     let mut by_path: BTreeMap<&str, Option<usize>> =
         names.into_iter().map(|path| (path, None)).collect();
@@ -244,13 +268,19 @@ fn render(ranking: &Ranking<'_>, items: &[Item<'_>]) -> String {
         if let Some(file) = file
             && let Some(shown) = symbols.get(&file)
         {
-            render_file(&ranking.files[file], shown, &mut text);
+            let is_pinned = |symbol: usize| pinned.contains(&(file, symbol));
+            render_file(&ranking.files[file], shown, &is_pinned, &mut text);
         }
     }
     text
 }
 
-fn render_file(file: &RankedFile<'_>, shown: &BTreeSet<usize>, text: &mut String) {
+fn render_file(
+    file: &RankedFile<'_>,
+    shown: &BTreeSet<usize>,
+    is_pinned: &dyn Fn(usize) -> bool,
+    text: &mut String,
+) {
     let symbols = &file.tags.symbols;
     let depth = |mut at: usize| {
         let mut depth = 0;
@@ -266,7 +296,15 @@ fn render_file(file: &RankedFile<'_>, shown: &BTreeSet<usize>, text: &mut String
         if symbol > expected {
             let _ = writeln!(text, "{indent}{LEFT_OUT}");
         }
-        let _ = writeln!(text, "{indent}{}", symbols[symbol].signature);
+        let _ = write!(text, "{indent}{}", symbols[symbol].signature);
+        if is_pinned(symbol) {
+            let _ = write!(
+                text,
+                "  (lines {}-{})",
+                symbols[symbol].line, symbols[symbol].end
+            );
+        }
+        text.push('\n');
         expected = symbol + 1;
     }
     if expected < symbols.len() {

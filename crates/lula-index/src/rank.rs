@@ -8,6 +8,7 @@
 
 use crate::index::SymbolIndex;
 use crate::names;
+use crate::standing::{FileStanding, is_declaration, is_test, is_vendored};
 use crate::symbol::{FileTags, SymbolKind};
 use crate::task::{MapQuery, Relevance};
 
@@ -65,7 +66,7 @@ pub(crate) struct Ranking<'a> {
 
 impl SymbolIndex {
     pub(crate) fn rank(&self, task: &MapQuery) -> Ranking<'_> {
-        let relevance = Relevance::new(task, self.names.list().iter().map(String::as_str));
+        let relevance = Relevance::of_project(task, self);
         let all = self.names.list().len();
         let mut definers = vec![0.0_f64; all * FAMILIES];
         let mut files = self.files_to_rank(&mut definers);
@@ -281,26 +282,11 @@ fn walk(files: &[RankedFile<'_>], definers: &[f64], prior: &[f64]) -> Vec<f64> {
 }
 
 fn standing(path: &str) -> f64 {
-    if is_vendored(path) {
+    if is_vendored(path) || FileStanding::of(path) == FileStanding::Noise {
         VENDORED
-    } else if is_test(path) {
+    } else if is_test(path) || is_declaration(path) {
         TESTS
     } else {
         1.0
     }
-}
-
-fn is_vendored(path: &str) -> bool {
-    let parts = ["vendor", "vendored", "_vendor", "third_party", "extern"];
-    path.split('/').any(|part| parts.contains(&part))
-}
-
-fn is_test(path: &str) -> bool {
-    path.split('/').any(|part| {
-        matches!(part, "test" | "tests" | "testing" | "__tests__" | "spec")
-            || part.starts_with("test_")
-            || [".test.", ".spec.", "_test."]
-                .iter()
-                .any(|mark| part.contains(mark))
-    })
 }

@@ -12,13 +12,14 @@ use crate::clock::{MonotonicClock, RandomSource, SystemMonotonicClock, SystemRan
 use crate::error::ModelError;
 use crate::name::ModelEndpoint;
 use crate::normal::{ModelRequest, ModelResponse, TokenUsage};
+use crate::refused::RefusedFields;
 use crate::resilience::{
     BreakerPolicy, BucketPolicy, CircuitBreaker, ModelHealth, RateBucket, RetryPolicy, TryFailure,
     next_wait,
 };
 use crate::spend::{SpendAccount, actual, input_bound, worst_case};
 use crate::transport::{HttpTransport, ModelTransport, TransportError};
-use crate::wire::{self, ServerFailureKind, StreamDelta, WireError, request_body};
+use crate::wire::{self, ServerFailureKind, StreamDelta, WireError};
 
 /// How a call is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +91,8 @@ pub struct ModelClient {
     policies: ClientPolicies,
     buckets: Arc<Mutex<BTreeMap<String, RateBucket>>>,
     breakers: Arc<Mutex<BTreeMap<String, CircuitBreaker>>>,
+    /// What each model was seen to refuse, by its name.
+    refused: Arc<Mutex<BTreeMap<String, RefusedFields>>>,
 }
 
 impl std::fmt::Debug for ModelClient {
@@ -125,6 +128,7 @@ impl ModelClient {
             policies,
             buckets: Arc::default(),
             breakers: Arc::default(),
+            refused: Arc::default(),
         }
     }
 
@@ -163,11 +167,11 @@ impl ModelClient {
         tries: &mut Vec<CallTry>,
     ) -> Result<ModelResponse, ModelError> {
         let request = endpoint.fit(request);
-        let body = request_body(endpoint.wire, &endpoint.quirks, &request, patience.streamed)
-            .map_err(|error| ModelError::Wire {
-                model: endpoint.name.clone(),
-                error,
-            })?;
+        let mut refused = lock(&self.refused)
+            .get(&endpoint.name)
+            .copied()
+            .unwrap_or_default();
+        let mut body = refused.body(endpoint, &request, patience.streamed)?;
         let total = match purse.left(BudgetDimension::WallMs) {
             Some(left) => patience.total.min(Duration::from_millis(left)),
             None => patience.total,
@@ -253,6 +257,14 @@ impl ModelClient {
                 }
                 Err(error) => error,
             };
+            // Where a server names a field that it does not take, it is asked again without that field.
+            if let ModelError::Refused { failure, .. } = &error
+                && refused.learn(failure)
+            {
+                lock(&self.refused).insert(endpoint.name.clone(), refused);
+                body = refused.body(endpoint, &request, patience.streamed)?;
+                continue;
+            }
             let trouble = trouble(&error);
             self.note(endpoint, trouble, &error);
             cuts += u32::from(trouble == TryFailure::Cut);

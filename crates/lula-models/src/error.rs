@@ -8,6 +8,9 @@ use crate::spend::SpendLedgerError;
 use crate::transport::TransportError;
 use crate::wire::{ServerFailure, ServerFailureKind, WireError};
 
+/// What is said where a prompt is longer than a model takes; what asks for it to be made shorter.
+pub const CONTEXT_OVERFLOW: &str = "the prompt does not fit the model's context";
+
 /// Why a model gave no answer that can be used. Holds no key and no prompt.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ModelError {
@@ -26,7 +29,7 @@ pub enum ModelError {
         failure: ServerFailure,
     },
     /// The prompt is longer than the model's context: it must be made shorter.
-    #[error("{model}: the prompt does not fit the model's context: it must be compacted")]
+    #[error("{model}: {CONTEXT_OVERFLOW}: it must be compacted")]
     ContextOverflow {
         /// The model that was asked.
         model: String,

@@ -36,6 +36,7 @@ pub mod name;
 pub mod normal;
 pub mod output;
 pub mod probe;
+mod refused;
 pub mod resilience;
 pub mod route;
 pub mod script;
@@ -50,4 +51,4 @@ pub use client::{CallPatience, CallTry, ClientPolicies, ModelClient, ModelExchan
 pub use clock::{
     MonotonicClock, RandomSource, SeededRandomSource, SystemMonotonicClock, SystemRandomSource,
 };
-pub use error::ModelError;
+pub use error::{CONTEXT_OVERFLOW, ModelError};

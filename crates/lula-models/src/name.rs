@@ -198,6 +198,18 @@ fn checked_address(base: &str) -> Result<String, ModelNameError> {
     Ok(base.trim_end_matches('/').to_owned())
 }
 
+/// Whether an address is one of this machine's own.
+fn is_loopback(base: &str) -> bool {
+    let host = base.split("://").nth(1).unwrap_or_default();
+    let host = host.split('/').next().unwrap_or_default();
+    let host = match host.strip_prefix('[') {
+        Some(six) => six.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let address = host.parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
 impl fmt::Display for ModelName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.given_base {
@@ -217,6 +229,16 @@ impl ModelName {
             self.kind.name
         };
         format!("{provider}/{}", self.model)
+    }
+
+    /// Whether it is served by this machine itself. A provider's own kind behind an address of this machine
+    /// is that provider's, whatever passes it on.
+    pub fn is_local(&self) -> bool {
+        let own = matches!(
+            self.kind.name,
+            "ollama" | "llamacpp" | "lmstudio" | "vllm" | "openai-compatible"
+        );
+        own && is_loopback(&self.base)
     }
 
     /// Where the key is, unless configured otherwise.

@@ -172,6 +172,24 @@ pub enum ThinkingEffort {
     High,
 }
 
+impl ThinkingEffort {
+    /// Whether nothing is sent.
+    pub const fn is_off(&self) -> bool {
+        matches!(self, Self::Off)
+    }
+
+    /// The effort of that name: `low`, `medium` or `high`, or `default` for what the provider takes.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "default" => Some(Self::Off),
+            "low" => Some(Self::Low),
+            "medium" => Some(Self::Medium),
+            "high" => Some(Self::High),
+            _ => None,
+        }
+    }
+}
+
 /// A question to a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelRequest {

@@ -17,6 +17,8 @@ pub enum BudgetDimension {
     OutputTokens,
     /// Requests sent to models.
     ModelCalls,
+    /// Those of them whose price is not known here: the money counted for them is a bound.
+    UnpricedCalls,
     /// Time on the wall, in milliseconds.
     WallMs,
     ToolCalls,
@@ -31,11 +33,12 @@ pub enum BudgetDimension {
 }
 
 impl BudgetDimension {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::MicroUsd,
         Self::InputTokens,
         Self::OutputTokens,
         Self::ModelCalls,
+        Self::UnpricedCalls,
         Self::WallMs,
         Self::ToolCalls,
         Self::Loops,
@@ -51,6 +54,7 @@ impl BudgetDimension {
             Self::InputTokens => "input_tokens",
             Self::OutputTokens => "output_tokens",
             Self::ModelCalls => "model_calls",
+            Self::UnpricedCalls => "unpriced_calls",
             Self::WallMs => "wall_ms",
             Self::ToolCalls => "tool_calls",
             Self::Loops => "loops",

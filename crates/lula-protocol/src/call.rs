@@ -77,6 +77,8 @@ pub enum ToolAction {
     ApplyPatch(ApplyPatch),
     /// Run a command in the sandbox.
     Exec(ExecCommand),
+    /// Look at a command in the background, tell it something or end it.
+    Job(JobRequest),
     /// Ask or tell git.
     Git(GitAction),
     /// Remember the state of the workspace.
@@ -96,6 +98,7 @@ impl ToolAction {
             Self::WriteFile(_) => "write_file",
             Self::ApplyPatch(_) => "apply_patch",
             Self::Exec(_) => "exec",
+            Self::Job(_) => "job",
             Self::Git(_) => "git",
             Self::Snapshot(_) => "snapshot",
             Self::Undo(_) => "undo",
@@ -110,6 +113,7 @@ impl ToolAction {
             | Self::Search(_)
             | Self::Outline(_)
             | Self::Snapshot(_) => false,
+            Self::Job(job) => !matches!(job.action, JobAction::Look {}),
             Self::Git(git) => matches!(git, GitAction::Commit { .. }),
             Self::WriteFile(_) | Self::ApplyPatch(_) | Self::Exec(_) | Self::Undo(_) => true,
         }
@@ -117,7 +121,7 @@ impl ToolAction {
 }
 
 /// Read a file or a range of its lines.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReadFile {
@@ -129,6 +133,10 @@ pub struct ReadFile {
     /// Last line, counted from 1 and included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_line: Option<u32>,
+    /// No more lines than fit into so many bytes, each with its number; as many as there are room
+    /// for otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_bytes: Option<u32>,
 }
 
 /// List files below a directory.
@@ -148,7 +156,7 @@ pub struct ListFiles {
 }
 
 /// Search the contents of files.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SearchFiles {
@@ -160,6 +168,18 @@ pub struct SearchFiles {
     /// Only files that match this glob.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub glob: Option<String>,
+    /// Only files that match one of these, or the one above.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub globs: Vec<String>,
+    /// Take capital and small letters as the same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ignore_case: bool,
+    /// So many lines before and after each line that is found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<u32>,
+    /// Only how many lines match in each file.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub count: bool,
 }
 
 /// The symbols of a file.
@@ -197,6 +217,41 @@ pub enum ApplyPatch {
         /// Applied in order, to all files or to none.
         edits: Vec<PatchEdit>,
     },
+    /// A patch over any number of files, as a unified diff or between `*** Begin Patch` and
+    /// `*** End Patch`. What would no longer parse is not written.
+    Any { patch: String },
+    /// Texts of one file and what they become. What would no longer parse is not written.
+    Texts {
+        /// Path inside the workspace.
+        path: String,
+        /// Applied one after the other, or none of them.
+        edits: Vec<TextReplacement>,
+    },
+    /// A file gets another path.
+    Move {
+        /// Its path as it is now.
+        from: String,
+        /// Where it is to be; nothing may be there.
+        to: String,
+    },
+    /// A file goes away.
+    Delete {
+        /// Path inside the workspace.
+        path: String,
+    },
+}
+
+/// A text that stands in a file, and what it becomes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct TextReplacement {
+    /// Text that stands there now; empty for a file that is to be made.
+    pub old: String,
+    pub new: String,
+    /// Replace it wherever it stands, and not in the one place only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all: bool,
 }
 
 /// One passage and its replacement.
@@ -213,7 +268,7 @@ pub struct PatchEdit {
 }
 
 /// Run a command in the sandbox.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ExecCommand {
@@ -231,6 +286,35 @@ pub struct ExecCommand {
     /// A shorter deadline than the policy's. A longer one changes nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    /// Do not wait for its end: the answer names the job that it runs as.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub background: bool,
+}
+
+/// Look at a command in the background, tell it something or end it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct JobRequest {
+    /// The job, as the answer to its start names it.
+    pub job: String,
+    pub action: JobAction,
+    /// Wait so long for new output or its end, at most a minute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<u64>,
+}
+
+/// What is done with a job. Each answer holds what it wrote since the last one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
+pub enum JobAction {
+    /// Nothing. With braces, because a variant without them would take any field beside it.
+    Look {},
+    /// It gets this on its standard input.
+    Send { input: String },
+    /// It ends, with everything it started.
+    Stop {},
 }
 
 /// Ask or tell git.

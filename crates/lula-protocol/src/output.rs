@@ -92,6 +92,9 @@ pub enum ToolOutputDetails {
     Files {
         /// In the order of their names.
         entries: Vec<DirectoryEntry>,
+        /// How many more there are at least.
+        #[serde(default, skip_serializing_if = "is_none_of_them")]
+        left_out: u64,
     },
     /// Lines that were found.
     Matches {
@@ -99,6 +102,9 @@ pub enum ToolOutputDetails {
         matches: Vec<SearchMatch>,
         /// Files that were searched.
         files: u64,
+        /// How many more lines match at least.
+        #[serde(default, skip_serializing_if = "is_none_of_them")]
+        left_out: u64,
     },
     /// Symbols of a file.
     Symbols {
@@ -123,6 +129,22 @@ pub enum ToolOutputDetails {
         /// Bytes of it that were left out.
         stderr_dropped: u64,
     },
+    /// A command in the background.
+    Job {
+        /// What it is called.
+        job: String,
+        /// The status it ended with, as a shell would report it; none while it runs, and where it
+        /// ended with the runner.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        status: Option<u8>,
+        /// Whether it still runs.
+        running: bool,
+        /// What it wrote since it was last looked at, as far as that is kept.
+        output: String,
+        /// Bytes before that which are not kept.
+        #[serde(default, skip_serializing_if = "is_none_of_them")]
+        left_out: u64,
+    },
     /// A state that was remembered or returned to.
     Snapshot {
         /// Name of the snapshot, which `undo` takes.
@@ -133,6 +155,11 @@ pub enum ToolOutputDetails {
         /// Object id of the commit.
         id: String,
     },
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+const fn is_none_of_them(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A file or directory.

@@ -81,8 +81,9 @@ pub struct OpenWorkspaceOnBranch {
     pub branch: IntegrationBranchRef,
     /// The name of the workspace, chosen by the caller: opening it again finds it again.
     pub workspace: WorkspaceId,
-    /// Where the agent says it will write, as patterns, at most 64. What it writes elsewhere is
-    /// never merged. Nothing declared means anywhere.
+    /// Where the agent says it will write, as patterns, at most 64. What its commands write elsewhere
+    /// is put back, and what is left is never merged. Nothing declared means anywhere. Opening it
+    /// again adds patterns and takes none away.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub write_scope: Vec<String>,

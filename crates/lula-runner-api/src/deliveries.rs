@@ -35,6 +35,34 @@ pub struct ChangeDelivery {
     /// branch then only names it.
     #[serde(default)]
     pub into_files: bool,
+    /// The tasks that the change came together from, where the branch is to have a commit for each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<TaskHistory>,
+}
+
+/// A change as the tasks that it came together from, on the integration branch of the run that asks.
+/// The branch knows their order. Whatever the judged state has beside them is one commit more, with
+/// the message of the whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TaskHistory {
+    /// The tasks, in any order, at most 64.
+    #[schemars(length(max = 64))]
+    pub tasks: Vec<TaskCommit>,
+    /// What stands at the end of the last task's message, where that is the last commit.
+    #[schemars(length(max = 65536))]
+    pub end: String,
+}
+
+/// The commit of one task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TaskCommit {
+    /// Object id of the commit by which the integration branch got it.
+    pub commit: String,
+    /// The message of the commit that is delivered, trailers included.
+    #[schemars(length(min = 1, max = 65536))]
+    pub message: String,
 }
 
 /// Changes that arrived, all of them.

@@ -25,7 +25,9 @@ pub use branches::{
     IntegrationBranchList, IntegrationBranchRef, IntegrationBranchView, MergeAgentChange,
     MergeAgentChangeResult, MergeTestRequirement, OpenWorkspaceOnBranch,
 };
-pub use deliveries::{ChangeDelivery, DeliverChanges, DeliveredChanges, DeliveredView};
+pub use deliveries::{
+    ChangeDelivery, DeliverChanges, DeliveredChanges, DeliveredView, TaskCommit, TaskHistory,
+};
 pub use effects::EffectCall;
 pub use rulings::{ActRuling, ActRulings, ForeseenAct, JudgeActs, RulingView};
 pub use service::{RunnerCapabilities, RunnerHealth, RunnerProblem};

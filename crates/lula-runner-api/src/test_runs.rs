@@ -1,5 +1,6 @@
 //! What is found out in private forks of a workspace.
 
+use lula_protocol::WorkspaceId;
 use lula_repair::TestSelection;
 use lula_repair::trial::{RepairSearchResult, TestBaseline, VerificationEvidence};
 use schemars::JsonSchema;
@@ -29,6 +30,17 @@ pub enum TestRunRequest {
         tests: TestSelection,
         /// For at most so long, in milliseconds.
         search_ms: u64,
+    },
+    /// What the new test files of another workspace's change say of this one: they are put over its
+    /// files, and all tests are run.
+    RunOthersTests {
+        /// The tests to run; without a selection, all of them.
+        #[serde(default)]
+        tests: TestSelection,
+        /// The workspace of a commit whose new test files those are.
+        of: WorkspaceId,
+        /// For at most so long, in milliseconds.
+        tests_ms: u64,
     },
     /// What shows that the change does what it should: tests with it and without it.
     #[serde(alias = "weigh")]

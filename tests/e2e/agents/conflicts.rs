@@ -5,8 +5,10 @@
 use lula_models::script::ScriptTurn;
 use serde_json::{Value, json};
 
-use super::{TASK, delivered, plan, project, run, runs, status, task, told, writes};
-use crate::support::{LulaEnv, Models, Repo, after, does};
+use super::{
+    TASK, delivered, own, plan, project, run, runs, scripted, sent, status, task, told, writes,
+};
+use crate::support::{LulaEnv, Repo, after, does};
 
 /// Code that says one thing with one rate and another with another.
 const BILL: &str = "from rates import rate\n\n\ndef total(n):\n    return n * rate()\n";
@@ -43,7 +45,7 @@ fn rate(id: &str, needs: &[&str], rate: u32) -> Value {
 
 fn rated(id: &str, rate: u32) -> ScriptTurn {
     let code = format!("def rate():\n    return {rate}\n");
-    does(&format!("do the {id} thing"), &[writes("rates.py", &code)])
+    does(&own(id), &[writes("rates.py", &code)])
 }
 
 /// A task that begins when another is integrated.
@@ -53,7 +55,7 @@ fn seen(id: &str) -> Value {
 
 fn looks(id: &str) -> ScriptTurn {
     let submit = ("submit", json!({"summary": "seen"}));
-    does(&format!("do the {id} thing"), &[submit])
+    does(&own(id), &[submit])
 }
 
 #[test]
@@ -70,12 +72,12 @@ fn a_conflict_of_places_and_one_of_meanings_are_resolved() {
         "coder",
     );
     let rates = rate("rates", &[], 2);
-    let server = Models::scripted(vec![
+    let server = scripted(vec![
         plan(
             TASK,
             &[file, other, rates, bill(), seen("file"), seen("rates")],
         ),
-        does("do the file thing", &[writes("store", "one\n")]),
+        does(&own("file"), &[writes("store", "one\n")]),
         // With what did not fit before its eyes.
         does(
             "both sides changed",
@@ -85,12 +87,12 @@ fn a_conflict_of_places_and_one_of_meanings_are_resolved() {
             )],
         ),
         after(
-            "do the file-seen thing",
-            does("do the folder thing", &[writes("store/a.txt", "a\n")]),
+            &sent("file-seen"),
+            does(&own("folder"), &[writes("store/a.txt", "a\n")]),
         ),
         rated("rates", 2),
         bills("it merges, and then", 6),
-        after("do the rates-seen thing", bills("do the bill thing", 3)),
+        after(&sent("rates-seen"), bills(&own("bill"), 3)),
         looks("file-seen"),
         looks("rates-seen"),
     ]);
@@ -107,7 +109,7 @@ fn a_conflict_of_places_and_one_of_meanings_are_resolved() {
 fn a_change_that_does_not_fit_twice_is_resolved_by_somebody_else() {
     let world = LulaEnv::new();
     project(&world);
-    let server = Models::scripted(vec![
+    let server = scripted(vec![
         plan(
             TASK,
             &[
@@ -120,8 +122,8 @@ fn a_change_that_does_not_fit_twice_is_resolved_by_somebody_else() {
         ),
         bills("Resolve a conflict", 9),
         // By then the rate has changed once more.
-        after("do the three-seen thing", bills("6 != 3", 6)),
-        after("do the two-seen thing", bills("do the bill thing", 3)),
+        after(&sent("three-seen"), bills("6 != 3", 6)),
+        after(&sent("two-seen"), bills(&own("bill"), 3)),
         rated("two", 2),
         after("6 != 3", rated("three", 3)),
         looks("two-seen"),
@@ -154,12 +156,12 @@ fn where_nobody_can_resolve_it_a_person_is_asked_and_what_they_say_is_done() {
         tasks.push(rate(&id, needs.as_deref().as_slice(), number));
         tasks.push(seen(&id));
         let total = 3 * (number - 1);
-        let seen = format!("do the {id}-seen thing");
+        let seen = sent(&format!("{id}-seen"));
         let misfit = format!("{total} != {}", total - 3);
         turns.push(looks(&format!("{id}-seen")));
         if number == 2 {
             turns.push(rated(&id, number));
-            turns.push(after(&seen, bills("do the bill thing", 3)));
+            turns.push(after(&seen, bills(&own("bill"), 3)));
         } else {
             turns.push(after(&misfit, rated(&id, number)));
             turns.insert(0, after(&seen, bills(&misfit, total)));
@@ -168,7 +170,7 @@ fn where_nobody_can_resolve_it_a_person_is_asked_and_what_they_say_is_done() {
     }
     turns.insert(0, bills("15 != 12", 15));
     turns.insert(0, plan(TASK, &tasks));
-    let server = Models::scripted(turns);
+    let server = scripted(turns);
     let report = run(&world, &server, &["--agents", "6"]).exits(3).json();
     assert_eq!(report["status"], "waiting", "{report}");
     let summary = report["summary"].as_str().unwrap();

@@ -3,7 +3,9 @@
 use lula_models::script::ScriptTurn;
 use serde_json::{Value, json};
 
-use super::{SEVEN, belongings, line, module, plan, project_with, runs, told, writes};
+use super::{
+    SEVEN, belongings, line, module, own, plan, project_with, runs, scripted, told, writes,
+};
 use crate::support::{BLOWS, Dice, LulaEnv, Models, Repo, acts, always, blows, does, events, git};
 
 /// What everybody writes into beside a file of their own.
@@ -28,7 +30,8 @@ fn drawn(dice: &mut Dice) -> Drawn {
         let mut files = vec![format!("m{number}.py")];
         let writes_there = dice.roll(2) == 0;
         if writes_there {
-            files.push(SHARED.to_owned());
+            // By a pattern: those who may write it wait for each other.
+            files.push("log.*".to_owned());
         }
         if number == 0 {
             // Room for what it will want to have done by another.
@@ -41,15 +44,10 @@ fn drawn(dice: &mut Dice) -> Drawn {
     Drawn { tasks, shared }
 }
 
-/// As an agent is told it. What was integrated before is told otherwise: it is history.
-fn goal(task: &str) -> String {
-    format!("The task:\ndo the {task} thing")
-}
-
 /// Models that answer the same to the same, however often they are asked. The first agent wants one
 /// task more before it does its own.
 fn turns(drawn: &Drawn) -> Vec<ScriptTurn> {
-    let own = |number: usize| {
+    let acts_of = |number: usize| {
         let name = format!("m{number}");
         let mut acts = vec![writes(&format!("{name}.py"), SEVEN)];
         if drawn.shared[number] {
@@ -62,13 +60,13 @@ fn turns(drawn: &Drawn) -> Vec<ScriptTurn> {
     let extra = json!({"add": [module("extra", &[])]});
     let mut turns = vec![
         always(plan("Roles: ", &drawn.tasks)),
-        always(does("Accepted. The plan is now", &own(0))),
-        always(does(&goal("extra"), &[writes("extra.py", SEVEN)])),
+        always(does("Accepted.", &acts_of(0))),
+        always(does(&own("extra"), &[writes("extra.py", SEVEN)])),
     ];
     for number in (1..drawn.tasks.len()).rev() {
-        turns.push(always(does(&goal(&format!("m{number}")), &own(number))));
+        turns.push(always(does(&own(&format!("m{number}")), &acts_of(number))));
     }
-    turns.push(always(acts(&goal("m0"), &[("propose", extra)])));
+    turns.push(always(acts(&own("m0"), &[("propose", extra)])));
     turns
 }
 
@@ -111,7 +109,7 @@ fn wherever_driver_and_runner_are_killed_a_plan_ends_the_same() {
     while struck < kills {
         let seed = dice.0;
         let drawn = drawn(&mut dice);
-        let server = Models::scripted(turns(&drawn));
+        let server = scripted(turns(&drawn));
         let model = Models::strong(&server);
         let line = line(&model, &[]);
         let fresh = || {

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-use super::{TASK, builds_after, line, module, plan, project, runs};
+use super::{TASK, builds_after, line, module, plan, project, runs, scripted};
 use crate::support::{LulaEnv, Models};
 
 /// A terminal of 80 columns: our end, and the program's.
@@ -34,7 +34,7 @@ fn terminal() -> (OwnedFd, File) {
 
 /// Two agents, one after the other.
 fn script() -> lula_models::mock::MockModelServer {
-    Models::scripted(vec![
+    scripted(vec![
         plan(TASK, &[module("alpha", &[]), module("beta", &["alpha"])]),
         builds_after("alpha", &[runs("sleep 0.3")]),
         builds_after("beta", &[runs("sleep 0.3")]),

@@ -2,18 +2,21 @@
 
 mod budgets;
 mod conflicts;
+mod files;
 mod interruptions;
 mod kills;
 mod live;
 mod plans;
 mod proposals;
 mod roles;
+mod steering;
+mod wholes;
 
 use lula_models::mock::MockModelServer;
 use lula_models::script::ScriptTurn;
 use serde_json::{Value, json};
 
-use crate::support::{Act, LulaEnv, Models, Ran, Repo, does, git, listing, logs};
+use crate::support::{Act, LulaEnv, Models, Ran, Repo, always, does, git, listing, logs};
 
 pub(crate) const TASK: &str = "Grow the project";
 
@@ -41,6 +44,34 @@ fn project_with(world: &LulaEnv, more: &[(&str, &str)]) {
         ("tests/test_rates.py", TESTS),
     ];
     Repo::with(world, &[&files, more].concat());
+}
+
+/// What stands in the words of an agent's own task and nowhere else: others are told its goal too.
+pub(crate) fn own(id: &str) -> String {
+    format!("The task:\ndo the {id} thing")
+}
+
+/// The same as it stands in the body of a request.
+pub(crate) fn sent(id: &str) -> String {
+    format!("The task:\\ndo the {id} thing")
+}
+
+/// The words by which a model is asked to compare the whole with the task.
+const REVIEW: &str = "Compare this whole with its task";
+
+/// What the model that compares the whole with the task says, where it has no doubt.
+fn reviews(doubts: &[&str]) -> ScriptTurn {
+    always(ScriptTurn {
+        when: Some(REVIEW.to_owned()),
+        say: Some(json!({"doubts": doubts}).to_string()),
+        ..ScriptTurn::default()
+    })
+}
+
+/// A server whose models answer with these turns, and find nothing to doubt in the end.
+pub(crate) fn scripted(mut turns: Vec<ScriptTurn>) -> MockModelServer {
+    turns.push(reviews(&[]));
+    Models::scripted(turns)
 }
 
 /// A task of a plan.
@@ -84,7 +115,7 @@ fn builds(id: &str) -> ScriptTurn {
 fn builds_after(id: &str, before: &[Act]) -> ScriptTurn {
     let mut acts = before.to_vec();
     acts.push(writes(&format!("{id}.py"), SEVEN));
-    does(&format!("do the {id} thing"), &acts)
+    does(&own(id), &acts)
 }
 
 /// How a run of several agents is begun, three where nothing else is said.

@@ -4,9 +4,10 @@ use lula_models::script::ScriptTurn;
 use serde_json::json;
 
 use super::{
-    TASK, asked, belongings, builds, module, plan, project, run, status, task, told, writes,
+    TASK, asked, belongings, builds, module, own, plan, project, run, scripted, status, task, told,
+    writes,
 };
-use crate::support::{LulaEnv, Models, Repo, does, git};
+use crate::support::{LulaEnv, Models, Repo, acts, does, git};
 
 #[test]
 fn two_tasks_are_done_by_two_agents_and_come_together_on_one_branch() {
@@ -14,7 +15,7 @@ fn two_tasks_are_done_by_two_agents_and_come_together_on_one_branch() {
     project(&world);
     std::fs::write(world.work().join("notes.txt"), "mine\n").unwrap();
     let before = belongings(&world);
-    let server = Models::scripted(vec![
+    let server = scripted(vec![
         plan(TASK, &[module("alpha", &[]), module("beta", &[])]),
         builds("alpha"),
         builds("beta"),
@@ -53,7 +54,7 @@ fn two_tasks_are_done_by_two_agents_and_come_together_on_one_branch() {
 fn a_plan_can_be_seen_before_anything_is_begun() {
     let world = LulaEnv::new();
     project(&world);
-    let server = Models::scripted(vec![plan(
+    let server = scripted(vec![plan(
         TASK,
         &[module("alpha", &[]), module("beta", &["alpha"])],
     )]);
@@ -87,7 +88,7 @@ fn a_plan_can_be_seen_before_anything_is_begun() {
 fn a_plan_that_goes_round_in_circles_is_refused_with_the_way_round() {
     let world = LulaEnv::new();
     project(&world);
-    let server = Models::scripted(vec![
+    let server = scripted(vec![
         plan(
             TASK,
             &[module("alpha", &["beta"]), module("beta", &["alpha"])],
@@ -106,47 +107,13 @@ fn a_plan_that_goes_round_in_circles_is_refused_with_the_way_round() {
 }
 
 #[test]
-fn what_an_agent_writes_outside_its_scope_never_arrives() {
-    let world = LulaEnv::new();
-    project(&world);
-    let sneaky = does(
-        "do the alpha thing",
-        &[
-            // Refused at once.
-            writes("rates.py", "def rate():\n    return 2\n"),
-            writes("alpha.py", "def value():\n    return 7\n"),
-            // Seen afterwards.
-            ("run", json!({"command": "echo x > stray.txt"})),
-        ],
-    );
-    let server = Models::scripted(vec![
-        plan(TASK, &[module("alpha", &[]), module("beta", &[])]),
-        sneaky,
-        builds("beta"),
-        // The planner lets the failure stand.
-        plan("The task alpha failed", &[]),
-    ]);
-    let report = run(&world, &server, &[]).exits(1).json();
-    assert_eq!(status(&report, "alpha"), "failed");
-    assert_eq!(status(&report, "beta"), "integrated");
-    let reason = &report["plan"]["jobs"]["alpha"]["reason"];
-    assert_eq!(reason["why"], "scope_violation", "{reason}");
-    assert_eq!(reason["files"], json!(["stray.txt"]));
-    assert!(
-        Repo::of(&world).branches().is_empty(),
-        "a part is not the whole"
-    );
-    assert!(asked(&server).contains("stray.txt"), "the planner is told");
-}
-
-#[test]
 fn a_reviewer_that_rejects_sends_the_plan_back() {
     let world = LulaEnv::new();
     project(&world);
     let review = |id: &str, needs: &[&str]| task(id, needs, &[], &[], "reviewer");
     let says = |id: &str, approve: bool, summary: &str| {
         let submit = json!({"approve": approve, "summary": summary});
-        does(&format!("do the {id} thing"), &[("submit", submit)])
+        does(&own(id), &[("submit", submit)])
     };
     let better = json!({"replaces": "review", "tasks": [
         task("mend", &[], &["alpha.py"],
@@ -154,13 +121,13 @@ fn a_reviewer_that_rejects_sends_the_plan_back() {
         review("again", &["mend"]),
     ]});
     let mend = does(
-        "do the mend thing",
+        &own("mend"),
         &[writes(
             "alpha.py",
             "def value():\n    \"\"\"Seven.\"\"\"\n    return 7\n",
         )],
     );
-    let server = Models::scripted(vec![
+    let server = scripted(vec![
         plan(TASK, &[module("alpha", &[]), review("review", &["alpha"])]),
         builds("alpha"),
         says("review", false, "value has no documentation"),
@@ -185,8 +152,8 @@ fn fail_fast_begins_nothing_after_the_first_failure() {
     let world = LulaEnv::new();
     project(&world);
     // It says that it is done and has done nothing.
-    let idle = || does("do the alpha thing", &[]);
-    let server = Models::scripted(vec![
+    let idle = || does(&own("alpha"), &[]);
+    let server = scripted(vec![
         plan(
             TASK,
             &[
@@ -207,4 +174,82 @@ fn fail_fast_begins_nothing_after_the_first_failure() {
     // No model was asked to mend the plan, and no agent began.
     assert_eq!(server.arrived().len(), 2);
     assert!(Repo::of(&world).branches().is_empty());
+}
+
+#[test]
+fn a_plan_is_told_at_once_what_is_odd_about_it_and_has_its_way_the_second_time() {
+    let world = LulaEnv::new();
+    project(&world);
+    let odd = task(
+        "beta",
+        &[],
+        &["lib/**", "test_rates.py", "beta.py"],
+        &["test -f rates.py"],
+        "coder",
+    );
+    let server = scripted(vec![
+        plan(TASK, &[module("alpha", &["nobody"]), odd.clone()]),
+        // One fault of the plan itself comes before what is only odd.
+        plan(
+            "there is no task nobody",
+            &[module("alpha", &[]), odd.clone()],
+        ),
+        plan("no file matches lib/**", &[module("alpha", &[]), odd]),
+        builds("alpha"),
+        builds("beta"),
+        plan("The task beta failed", &[]),
+    ]);
+    let report = run(&world, &server, &["--max-loops", "0"]).exits(5).json();
+    let told = told(&world, "was refused");
+    assert_eq!(told.concat().matches("was refused").count(), 2, "{told:?}");
+    for part in [
+        "no file matches lib/**",
+        "there is no test_rates.py, but tests/test_rates.py",
+        "\"test -f rates.py\" succeeds already",
+    ] {
+        assert!(
+            asked(&server).contains(&part.replace('"', "\\\"")),
+            "{part}: {told:?}"
+        );
+    }
+    assert_eq!(status(&report, "alpha"), "integrated");
+    // A command that shows nothing makes no task done.
+    assert_eq!(status(&report, "beta"), "failed");
+    assert_eq!(server.unused(), 0);
+}
+
+#[test]
+fn a_planner_looks_before_it_cuts() {
+    let world = LulaEnv::new();
+    project(&world);
+    let tasks = json!({"replaces": "", "tasks": [module("alpha", &[]), module("beta", &[])]});
+    let server = scripted(vec![
+        acts(
+            TASK,
+            &[("search", json!({"pattern": "rate", "literal": true}))],
+        ),
+        acts("def rate():", &[("plan", tasks)]),
+        builds("alpha"),
+        builds("beta"),
+    ]);
+    run(&world, &server, &[]).exits(0);
+    let words = asked(&server);
+    assert!(words.contains("At most 3 agents work at once"), "{words}");
+    assert!(words.contains("coder (writes)") && words.contains("reviewer (only looks)"));
+    assert_eq!(server.unused(), 0);
+    world.run(&["replay", "last", "--verify"]).exits(0);
+}
+
+#[test]
+fn a_task_without_commands_is_judged_by_the_tests() {
+    let world = LulaEnv::new();
+    project(&world);
+    let free = task("alpha", &[], &["alpha.py"], &[], "coder");
+    let server = scripted(vec![
+        plan(TASK, &[free, module("beta", &[])]),
+        builds("alpha"),
+        builds("beta"),
+    ]);
+    let report = run(&world, &server, &[]).exits(0).json();
+    assert_eq!(status(&report, "alpha"), "integrated");
 }

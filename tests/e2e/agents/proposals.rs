@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{
-    SEVEN, TASK, builds, delivered, module, plan, project, run, status, task, told, writes,
+    SEVEN, TASK, asked, builds, delivered, module, own, plan, project, run, scripted, status, task,
+    told, writes,
 };
-use crate::support::{LulaEnv, Models, Repo, acts, does};
+use crate::support::{LulaEnv, Repo, acts, does};
 
 #[test]
 fn an_agent_proposes_another_plan_and_is_told_why_not_or_sees_it_done() {
@@ -16,7 +17,7 @@ fn an_agent_proposes_another_plan_and_is_told_why_not_or_sees_it_done() {
     // What takes its place may write what it may.
     let mut gamma = module("gamma", &["beta"]);
     gamma["files"] = json!(["gamma.py", "first.py", "second.py"]);
-    let server = Models::scripted(vec![
+    let server = scripted(vec![
         plan(
             TASK,
             &[module("alpha", &[]), module("beta", &["alpha"]), gamma],
@@ -27,12 +28,12 @@ fn an_agent_proposes_another_plan_and_is_told_why_not_or_sees_it_done() {
             "has begun",
             json!({"replace": {"task": "gamma", "with": halves}}),
         ),
-        does("Accepted. The plan is now", &[writes("alpha.py", SEVEN)]),
+        does("Accepted.", &[writes("alpha.py", SEVEN)]),
         builds("second"),
         builds("first"),
         builds("beta"),
         says(
-            "do the alpha thing",
+            &own("alpha"),
             json!({"need": [{"task": "beta", "needs": "gamma"}]}),
         ),
     ]);
@@ -48,6 +49,13 @@ fn an_agent_proposes_another_plan_and_is_told_why_not_or_sees_it_done() {
     assert_eq!(told.len(), 3, "{told:?}");
     assert!(told[0].contains("Refused") && told[1].contains("Refused"));
     assert!(told[2].contains("Accepted"), "{told:?}");
+    // It is told what changed, and not all of the plan again.
+    let words = asked(&server);
+    let answer = words.split("Accepted.").nth(1).unwrap();
+    let answer = answer.split('"').next().unwrap();
+    assert!(answer.contains("gamma is superseded now"), "{answer}");
+    assert!(answer.contains("new: first (coder"), "{answer}");
+    assert!(!answer.contains("beta (coder"), "{answer}");
     assert!(delivered(&world, "second.py").contains("return 7"));
     world.run(&["replay", "last", "--verify"]).exits(0);
     assert_eq!(server.unused(), 0);
@@ -64,7 +72,7 @@ fn an_agent_hands_on_its_authority_and_makes_none() {
     let instead = task("instead", &[], &["rates.py"], &["false"], "coder");
     let mut alpha = module("alpha", &[]);
     alpha["files"] = json!(["alpha.py", "more.py"]);
-    let server = Models::scripted(vec![
+    let server = scripted(vec![
         plan(TASK, &[alpha, module("beta", &["alpha"])]),
         says("elsewhere would be given", json!({"add": [anywhere]})),
         says(
@@ -75,10 +83,10 @@ fn an_agent_hands_on_its_authority_and_makes_none() {
             "instead would be given",
             json!({"add": [module("more", &[])]}),
         ),
-        does("Accepted. The plan is now", &[writes("alpha.py", SEVEN)]),
+        does("Accepted.", &[writes("alpha.py", SEVEN)]),
         builds("more"),
         builds("beta"),
-        says("do the alpha thing", json!({"add": [elsewhere]})),
+        says(&own("alpha"), json!({"add": [elsewhere]})),
     ]);
     let report = run(&world, &server, &[]).exits(0).json();
     for job in ["alpha", "beta", "more"] {

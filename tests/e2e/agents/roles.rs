@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    SEVEN, TASK, builds, builds_after, line, module, plan, project_with, run, runs, status, writes,
+    SEVEN, TASK, builds, builds_after, line, module, plan, project_with, run, runs, scripted, sent,
+    status, writes,
 };
 use crate::support::{LulaEnv, Models, Repo, does};
 
@@ -24,7 +25,7 @@ fn a_repository_takes_tools_away_and_adds_a_word() {
     let world = LulaEnv::new();
     let tuned = "[role.coder]\ntools = [\"read_file\", \"write_file\"]\nnote = \"Mind the gap.\"\n";
     project_with(&world, &[(TUNED, tuned)]);
-    let server = Models::scripted(vec![
+    let server = scripted(vec![
         plan(TASK, &[module("alpha", &[]), module("beta", &[])]),
         // It calls a tool all the same, and is told that there is none.
         builds_after("alpha", &[runs("echo x > stray.txt")]),
@@ -33,7 +34,7 @@ fn a_repository_takes_tools_away_and_adds_a_word() {
     ]);
     let report = run(&world, &server, &[]).exits(0).json();
     assert_eq!(status(&report, "alpha"), "integrated", "nothing strayed");
-    for request in requests(&server, "do the alpha thing") {
+    for request in requests(&server, &sent("alpha")) {
         let tools: Vec<&str> = request["tools"]
             .as_array()
             .unwrap()
@@ -52,11 +53,11 @@ fn a_repository_takes_tools_away_and_adds_a_word() {
 #[test]
 fn a_role_prefers_a_model_of_the_run_and_brings_none_along() {
     let world = LulaEnv::new();
-    let planner = Models::scripted(vec![plan(
+    let planner = scripted(vec![plan(
         TASK,
         &[module("alpha", &[]), module("beta", &[])],
     )]);
-    let coder = Models::scripted(vec![builds("alpha"), builds("beta")]);
+    let coder = scripted(vec![builds("alpha"), builds("beta")]);
     let stranger = Models::scripted(Vec::new());
     let (first, second) = (Models::strong(&planner), Models::strong(&coder));
     let tuned = format!(
@@ -66,7 +67,8 @@ fn a_role_prefers_a_model_of_the_run_and_brings_none_along() {
     project_with(&world, &[(TUNED, &tuned)]);
     let more = ["--model", &second, "--json"];
     world.run(&line(&first, &more)).exits(0);
-    assert_eq!(planner.arrived().len(), 1);
+    // The plan, and the review of the whole: the other model wrote it.
+    assert_eq!(planner.arrived().len(), 2);
     assert_eq!(coder.arrived().len(), 2);
     assert!(stranger.arrived().is_empty());
 }

@@ -125,6 +125,8 @@ impl State {
             files: made.taken.files.iter().map(|f| f.path.clone()).collect(),
             diff: made.taken.diff.clone(),
             lines: 1,
+            outline: String::new(),
+            new_tests: Vec::new(),
             tree: done.then_some(made.taken.digest),
             answer: None,
             confidence: None,
@@ -239,6 +241,7 @@ impl RunnerPort for Luck {
                 call,
                 ToolOutputDetails::Files {
                     entries: Vec::new(),
+                    left_out: 0,
                 },
             )),
             _ => no(),

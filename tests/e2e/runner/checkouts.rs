@@ -71,6 +71,7 @@ impl Scene {
                     message: "mend it\n".to_owned(),
                     at: 1_000_000,
                     into_files: false,
+                    history: None,
                 }],
             },
         }
@@ -104,6 +105,56 @@ fn a_commit_is_opened_under_a_chosen_name_and_found_again_after_a_crash() {
     assert_eq!(refusal(scene.wait(opened)).0, 409);
     let outside = scene.client().open_commit("/etc", "", scene.wanted(None));
     assert_eq!(refusal(scene.wait(outside)).0, 404);
+}
+
+#[test]
+fn git_shows_history_and_the_change_so_far_and_reaches_nothing_outside() {
+    let mut scene = scene();
+    let tree = scene.tree();
+    scene.open_commit();
+    let before = crate::support::listing(&tree);
+    assert_eq!(scene.sh("git status --porcelain"), "");
+    assert_eq!(scene.sh("git log --format=%s"), "the beginning\n");
+    assert!(scene.sh("git blame items.py").contains("def last(items):"));
+    scene.sh("echo '# more' >> items.py; echo x > new.py; echo y > a.log");
+    assert_eq!(
+        scene.sh("git status --porcelain"),
+        " M items.py\n?? new.py\n"
+    );
+    assert!(scene.sh("git diff").contains("+# more\n"));
+    assert_eq!(
+        scene.sh("git stash -q; git status --porcelain; git stash pop -q"),
+        "?? new.py\n"
+    );
+    assert_eq!(scene.taken().files, ["items.py", "new.py"]);
+    scene.sh("git add -A && git commit -q -m mine && git tag done");
+    assert_eq!(scene.sh("git log --format=%s"), "mine\nthe beginning\n");
+    assert_eq!(
+        scene.sh("git remote; git config --get-all remote.origin.url || true"),
+        ""
+    );
+    // Objects of the repository are read and never written.
+    scene.sh("chmod -R u+w .git/below/0; touch .git/below/0/x; true");
+    assert!(!tree.join(".git/objects/x").exists());
+    assert_eq!(
+        scene.taken().files,
+        ["items.py", "new.py"],
+        "a commit there is no part of the change, and takes nothing from it"
+    );
+    // What was done with git outlives a crash, and ends where the work begins anew.
+    scene.crash();
+    scene.open_commit();
+    assert_eq!(scene.sh("git log --format=%s"), "mine\nthe beginning\n");
+    scene.does("undo", json!({"to": lula_runner_api::START}));
+    assert_eq!(
+        scene.sh("git log --format=%s; git status --porcelain"),
+        "the beginning\n"
+    );
+    assert_eq!(
+        crate::support::listing(&tree),
+        before,
+        "nothing reached the repository"
+    );
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod approvals;
 mod branches;
 mod checkouts;
+mod jobs;
 mod kills;
 mod people;
 mod scope;

@@ -212,7 +212,7 @@ fn the_document_describes_what_is_served() {
     let document: Value = serde_json::from_str(body).unwrap();
     assert_eq!(document["openapi"], "3.1.0");
     let capabilities = scene.wait(scene.client().capabilities()).unwrap();
-    assert_eq!(capabilities.tools.len(), 10);
+    assert_eq!(capabilities.tools.len(), 11);
     let unknown = lula_protocol::WorkspaceId::from_parts(1, [9; 10]);
     let asked = scene.wait(scene.client().workspace(&unknown));
     assert_eq!(refusal(asked), (404, "L1009".to_owned()));

@@ -162,6 +162,7 @@ async fn finish(
         let effect = RunEffect::Act {
             workspace: place.clone(),
             action,
+            shown: None,
         };
         let said: Reply = ctx.effect(effect.request()).await?;
         if said.failed {

@@ -6,7 +6,7 @@ mod findings;
 pub(crate) mod prompt;
 mod repairer;
 mod submission;
-mod tools;
+pub(crate) mod tools;
 mod with_tools;
 
 use lula_edit::EditFormat;
@@ -227,6 +227,7 @@ mod tests {
             rates,
             context: None,
             max_tokens: 1000,
+            settings: crate::task::ModelSettings::default(),
         }
     }
 

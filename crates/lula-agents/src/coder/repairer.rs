@@ -44,6 +44,7 @@ pub(super) async fn write(
         let effect = RunEffect::Act {
             workspace: place.clone(),
             action,
+            shown: None,
         };
         let said: Reply = ctx.effect(effect.request()).await?;
         if said.failed {

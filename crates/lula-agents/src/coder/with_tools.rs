@@ -2,7 +2,6 @@
 
 use lula_graph::{NodeContext, NodeExit, NodeVisitFuture, VisitStop};
 use lula_models::normal::{MessagePart, MessageRole, ModelMessage, ModelRequest, ModelToolCall};
-use lula_repair::trial::excerpt;
 
 use super::conversation::CoderConversation;
 use super::submission::{SUBMIT, Submission, SubmissionStatus};
@@ -16,8 +15,6 @@ use crate::runner_port::ToolRefusal;
 use crate::task::ModelChoice;
 use crate::work::{CodingState, EarlyEnd, OpenConversation, ResearchAnswer, RunStateEvent};
 
-/// Longest answer of a tool that a model is shown.
-const SHOWN: usize = 16_000;
 /// A model is told when it has so few turns left.
 const FEW_TURNS: u32 = 3;
 
@@ -148,11 +145,11 @@ async fn take_turn(
     changed: &mut bool,
     ctx: &mut NodeContext<'_>,
 ) -> Result<ModelTurn, VisitStop> {
-    let place = workspace(work)?;
+    let (place, room) = (workspace(work)?, tools::room(model));
     let (mut results, mut submitted) = (Vec::new(), None);
     for call in calls {
         let (content, failed) = if call.name != SUBMIT {
-            let said = tools::call(work, &place, call, changed, ctx).await?;
+            let said = tools::call(work, &place, call, room, changed, ctx).await?;
             if said.refused == Some(ToolRefusal::ByPeople) {
                 let class = AttemptFailureClass::ApprovalRejected;
                 let left = gave_up(
@@ -163,7 +160,7 @@ async fn take_turn(
                 );
                 return Ok(ModelTurn::Refused(Box::new(left)));
             }
-            (excerpt(&said.text, SHOWN), said.failed)
+            (tools::shown(&said.text, room), said.failed)
         } else if submitted.is_none() {
             submitted = Some(Submission::of(call));
             continue;

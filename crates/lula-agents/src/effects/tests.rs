@@ -24,12 +24,17 @@ fn a_tool_is_called_as_on_the_wire() {
         named("outline", path()),
         named("search", serde_json::json!({"pattern": "a"})),
         named("exec", serde_json::json!({"argv": ["a"]})),
+        named(
+            "job",
+            serde_json::json!({"job": "job-1", "action": {"do": "stop"}}),
+        ),
         named("undo", serde_json::json!({})),
     ] {
         assert_eq!(tool(&action).name, action.tool());
         let class = tool(&action).class;
         assert_eq!(class != EffectClass::Read, action.mutates(), "{action:?}");
     }
+    assert!(APPLY_PATCH.is_asked_as("move_file"));
     assert!(WRITE_FILE.is_asked_as("edit_file") && EXEC.is_asked_as("run"));
     assert!(!EXEC.is_asked_as("edit_file"));
 }

@@ -182,6 +182,7 @@ fn a_judge_rates_others_within_bounds_and_says_nothing_else() {
         },
         context: None,
         max_tokens: 100,
+        settings: crate::task::ModelSettings::default(),
     };
     let request = judge::request(&work, &model, &guidelines);
     let asked = serde_json::to_string(&request).unwrap();

@@ -1,5 +1,8 @@
 //! Lets several agents try the same task and takes the best of what comes back, one thing in each
-//! visit. What is taken is judged once more where it is delivered from.
+//! visit: begin all, wait for each, run the new tests of each with the code of each other, choose.
+//! What is taken is judged once more where it is delivered from.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use lula_graph::{NodeContext, NodeExit, NodeVisitFuture, VisitStop};
 use lula_protocol::BudgetAmounts;
@@ -16,14 +19,16 @@ use crate::agent_pool::{AgentPoolEvent, AgentResult};
 use crate::effects::RunEffect;
 use crate::graph::{CodingGraph, NodeDeparture, RunNodeExit};
 use crate::model_choice::{ContestEntrant, entrants};
-use crate::plan::PathScope;
+use crate::plan::{PathScope, StepId};
 use crate::runner_port::{MergeOutcome, workspace_of};
 use crate::task::{CoderChoice, DeliverMode, RunTask};
-use crate::team::contest::{CandidateStanding, ContestMove};
+use crate::team::contest::{CandidateStanding, ContestMove, ContestTrial};
 use crate::team::{
-    AgentHandoff, AgentRole, CandidateContest, ContestCandidate, PROPOSE, RunAuthority, agent_run,
+    AgentHandoff, AgentRole, CandidateContest, ContestCandidate, OthersTests, PROPOSE,
+    RunAuthority, agent_run,
 };
-use crate::work::{CodingState, EarlyEnd, RunStateEvent};
+use crate::verdict::TestRunAttempt;
+use crate::work::{CodingState, EarlyEnd, RunStateEvent, TestBaseline};
 
 /// The role of every candidate.
 const ROLE: &str = "coder";
@@ -46,14 +51,7 @@ pub(crate) async fn visit(
             };
             Ok(NodeExit::by(RunNodeExit::More).with(RunStateEvent::CameBack { returned }))
         }
-        ContestMove::Dismiss(agents) => {
-            let effect = RunEffect::Dismiss { agents };
-            let effect = effect.request().reserving(contest.outstanding());
-            let mut back: Vec<AgentResult> = ctx.effect(effect).await?;
-            // A candidate that was stopped has nothing to show; one that was done is compared.
-            back.retain(|returned| returned.exit == lula_protocol::RunExit::Verified);
-            Ok(NodeExit::by(RunNodeExit::More).with(RunStateEvent::Dismissed { back }))
-        }
+        ContestMove::Compare(trials) => compare(work, contest, trials, ctx).await,
         ContestMove::Decide => take(work, contest, ctx).await,
     }
 }
@@ -150,6 +148,8 @@ fn handoff(
         },
         of,
         baseline: Some(Box::new(first_baseline(work, 0))),
+        whole: None,
+        notes: Vec::new(),
     }
 }
 
@@ -165,6 +165,40 @@ fn errand(work: &CodingState, entrant: &ContestEntrant<'_>, handoff: AgentHandof
         handoff: Some(Box::new(handoff)),
         ..work.task.clone()
     }
+}
+
+/// Runs the new tests of each candidate with the code of each other. A trial that cannot be made
+/// speaks for and against no candidate.
+async fn compare(
+    work: &CodingState,
+    contest: &CandidateContest,
+    trials: Vec<ContestTrial>,
+    ctx: &mut NodeContext<'_>,
+) -> NodeVisitFuture<CodingGraph> {
+    let mut others: BTreeMap<StepId, OthersTests> = BTreeMap::new();
+    for trial in trials {
+        let (Some(code), Some(tests)) = (contest.rival(&trial.code), contest.rival(&trial.tests))
+        else {
+            continue;
+        };
+        let effect = RunEffect::RunOthersTests {
+            workspace: workspace_of(&code.run),
+            of: workspace_of(&tests.run),
+            tests: work.task.tests.clone(),
+            folder: work.task.folder.clone(),
+            tests_ms: work.task.tests_ms,
+        };
+        let ran = tried(ctx.effect::<TestBaseline>(effect.request()).await)?;
+        let passing: BTreeSet<String> = match ran.map(|ran| ran.looked) {
+            Ok(TestRunAttempt::Ran(results)) => results.passing,
+            // Code with which the tests do not even run passes none of them.
+            Ok(TestRunAttempt::CannotRun(_) | TestRunAttempt::NoTests) => BTreeSet::new(),
+            _ => continue,
+        };
+        let seen = others.entry(trial.code).or_default();
+        seen.add(tests.new_tests(), &|test| passing.contains(test));
+    }
+    Ok(NodeExit::by(RunNodeExit::More).with(RunStateEvent::Compared { others }))
 }
 
 /// Takes the best to where it is judged once more.

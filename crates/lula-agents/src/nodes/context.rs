@@ -1,6 +1,7 @@
 //! Looks at the project: its files, what its tests say, and which files matter.
 
 use lula_graph::{NodeContext, NodeExit, NodeVisitFuture, VisitStop};
+use lula_index::FileStanding;
 use lula_protocol::WorkspaceId;
 use lula_protocol::units::whole_seconds;
 
@@ -24,12 +25,16 @@ const LISTED: usize = 400;
 const LIKELY: usize = 8;
 /// Most of them where only the map speaks for them.
 const LIKELY_ON_MAP: usize = 3;
-/// Tokens of a survey: of a model that says nothing of its context, and at least and at most.
-const USUAL: u64 = 6_000;
-const LEAST: u64 = 1_000;
-const MOST: u64 = 12_000;
-/// This part of a model's context.
-const SHARE: u64 = 8;
+/// Bytes of map and places together: where nothing is known of the model's context, and at least and at
+/// most. What a model looks for itself tells it more than a longer map.
+const USUAL: u64 = 4 << 10;
+const LEAST: u64 = 2 << 10;
+const MOST: u64 = 16 << 10;
+/// This part of a model's context, where a token is taken for three bytes.
+const SHARE: u64 = 64;
+const TOKEN: u64 = 3;
+/// The project's own instructions may take so many times that.
+const INSTRUCTIONS: u64 = 2;
 
 pub(crate) async fn visit(
     work: &CodingState,
@@ -212,12 +217,20 @@ fn obstacle(task: &RunTask, baseline: &TestBaseline) -> Option<EarlyEnd> {
 /// What is looked for: as much as the model to be asked can well hold.
 pub(super) fn wanted(work: &CodingState, baseline: &TestBaseline) -> SurveyQuery {
     let context = choose(work, ModelRole::Coder).and_then(|chosen| chosen.model.context);
+    let most = room(context);
     SurveyQuery {
         text: about(&work.task.text, &baseline.messages),
         files: Vec::new(),
         repository: work.task.repository(0).to_owned(),
-        tokens: context.map_or(USUAL, |context| (context / SHARE).clamp(LEAST, MOST)),
+        tokens: most / TOKEN,
+        instructions: Some(most * INSTRUCTIONS),
     }
+}
+
+/// How many bytes map and places may take together.
+fn room(context: Option<u64>) -> u64 {
+    let share = |context: u64| (context.saturating_mul(TOKEN) / SHARE).clamp(LEAST, MOST);
+    context.map_or(USUAL, share)
 }
 
 /// The files that matter most: those the task, the failing tests and their messages name, or else
@@ -234,7 +247,7 @@ pub(super) fn brief(survey: ProjectSurvey, text: &str, baseline: &TestBaseline) 
     let mut scored: Vec<(usize, &String)> = files
         .iter()
         .map(|path| (score(path, &words), path))
-        .filter(|(score, _)| *score > 0)
+        .filter(|(score, path)| *score > 0 && FileStanding::of(path) != FileStanding::Noise)
         .collect();
     scored.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1)));
     let mut likely: Vec<String> = scored
@@ -272,7 +285,7 @@ fn score(path: &str, words: &str) -> usize {
     if stem.len() > 2 && parts.into_iter().any(named) {
         score += 2;
     }
-    if score > 0 && !is_evidence(path) {
+    if score > 0 && !is_evidence(path) && FileStanding::of(path) < FileStanding::Vendored {
         score += 2;
     }
     score
@@ -317,6 +330,14 @@ mod tests {
         silent.messages.clear();
         let ranked = brief(survey, "make it better", &silent);
         assert_eq!(ranked.likely, ["shop/tax.py"]);
+    }
+
+    #[test]
+    fn map_and_places_grow_with_what_a_model_can_hold() {
+        assert_eq!(room(None), 4 << 10);
+        assert_eq!(room(Some(8_000)), 2 << 10);
+        assert_eq!(room(Some(200_000)), 9_375);
+        assert_eq!(room(Some(1_000_000)), 16 << 10);
     }
 
     #[test]
@@ -393,6 +414,7 @@ mod tests {
             },
             context: None,
             max_tokens: 1000,
+            settings: crate::task::ModelSettings::default(),
         }
     }
 }

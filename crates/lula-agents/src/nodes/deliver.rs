@@ -1,15 +1,18 @@
 //! The reporter delivers: whether the run's change goes anywhere, who is asked first, and the one effect
 //! that takes it there. What the run says at its end is `graph::report`.
 
+use std::fmt::Write;
+
 use lula_graph::{
     ApprovalAnswer, ApprovalAsk, EffectRequest, NodeContext, NodeExit, NodeVisitFuture, VisitStop,
 };
-use lula_protocol::Digest;
 use lula_protocol::digest::DigestDomain;
 use lula_protocol::interrupt::ApprovalRule;
-use lula_runner_api::{ChangeDelivery, DeliveredView};
+use lula_protocol::{Digest, RunId};
+use lula_runner_api::{ChangeDelivery, DeliveredView, TaskHistory};
 
-use super::{repositories, tried, workspace};
+use super::task_commits::task_commits;
+use super::{repositories, tried, whole_review, workspace};
 use crate::effects::{RepositoryChangeDelivery, RunEffect};
 use crate::graph::{CodingGraph, RunNodeExit};
 use crate::guidelines::broken;
@@ -22,9 +25,11 @@ pub(crate) async fn visit(
     work: &CodingState,
     ctx: &mut NodeContext<'_>,
 ) -> NodeVisitFuture<CodingGraph> {
+    let reviewed = whole_review::review(work, ctx).await?;
     let events = deliver(work, ctx).await?;
-    Ok(events
+    Ok(reviewed
         .into_iter()
+        .chain(events)
         .fold(NodeExit::by(RunNodeExit::Done), NodeExit::with))
 }
 
@@ -37,7 +42,7 @@ async fn deliver(
         return Ok(Vec::new());
     };
     let first = first_delivery(work, proposal, ctx).await?;
-    let effect = all_deliveries(work, &first);
+    let effect = all_deliveries(work, &first, ctx.run());
     let request = match ask(work, &effect, ctx).await? {
         ConsentAnswer::Given(request) => request,
         ConsentAnswer::Refused(why) => return Ok(halted(why)),
@@ -114,12 +119,24 @@ async fn first_delivery(
         }
         _ => String::new(),
     };
+    let reason = format!("{reason}{}", partial_trailers(work));
     let message = format!(
-        "{title}\n\n{}\n\nLula-Run: {run}\nLula-Model: {}\nLula-Verdict: \
+        "{title}\n\n{}{}\n\nLula-Run: {run}\nLula-Model: {}\nLula-Verdict: \
          {verdict}\n{reason}Lula-Audit: {}\n",
-        why, proposal.by, recorded
+        why,
+        missing_tasks(work),
+        proposal.by,
+        recorded
     );
+    let team = work.task.team.as_ref().filter(|_| work.joint.is_some());
+    let separate = team.is_some_and(|team| team.commit_per_task);
+    let history = (separate && work.task.deliver == DeliverMode::Branch).then(|| TaskHistory {
+        tasks: task_commits(work, run, 0),
+        // What is said of the whole stands at its last commit.
+        end: format!("Lula-Verdict: {verdict}\n{reason}Lula-Audit: {recorded}\n"),
+    });
     Ok(ChangeDelivery {
+        history,
         workspace: workspace(work)?,
         into_files: work.task.deliver == DeliverMode::Worktree,
         branch: format!("lula/{}", run.short()),
@@ -129,8 +146,30 @@ async fn first_delivery(
     })
 }
 
+/// The tasks that are missing, for the body of a commit.
+fn missing_tasks(work: &CodingState) -> String {
+    let mut text = String::new();
+    let missing = work.missing();
+    if !missing.is_empty() {
+        text.push_str("\n\nThis is a part of the task. Missing:\n");
+    }
+    for one in missing {
+        let _ = writeln!(text, "- {}: {} ({})", one.task, one.goal, one.why);
+    }
+    text.trim_end().to_owned()
+}
+
+/// The same for readers of trailers.
+fn partial_trailers(work: &CodingState) -> String {
+    let mut text = String::new();
+    for one in work.missing() {
+        let _ = writeln!(text, "Lula-Partial: {}: {}", one.task, one.why);
+    }
+    text
+}
+
 /// How the changes of all repositories are delivered, given how the first one's is.
-fn all_deliveries(work: &CodingState, own: &ChangeDelivery) -> RunEffect {
+fn all_deliveries(work: &CodingState, own: &ChangeDelivery, run: &RunId) -> RunEffect {
     let several = work.repositories.len() > 1;
     let mut parts = Vec::new();
     if !several || work.joint.as_ref().is_some_and(|joint| joint.changed(0)) {
@@ -149,6 +188,10 @@ fn all_deliveries(work: &CodingState, own: &ChangeDelivery) -> RunEffect {
             delivery: ChangeDelivery {
                 workspace,
                 tree: taken.tree,
+                history: own.history.as_ref().map(|first| TaskHistory {
+                    tasks: task_commits(work, run, repo),
+                    end: first.end.clone(),
+                }),
                 ..own.clone()
             },
         });

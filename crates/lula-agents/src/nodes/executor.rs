@@ -91,6 +91,7 @@ async fn run(
     let effect = RunEffect::Act {
         workspace: place.clone(),
         action: shell(command, work.task.folder_of(repo)),
+        shown: None,
     };
     let effect = repositories::in_repository(repo, effect).request();
     let said = tried(ctx.effect::<Reply>(effect).await)?.unwrap_or_else(Reply::failed);

@@ -106,7 +106,7 @@ fn least(work: &CodingState) -> BudgetAmounts {
         _ => coder::next_model(work),
     };
     model.map_or_else(BudgetAmounts::none, |model| {
-        worst_case(&model.rates.into(), 0, u64::from(model.max_tokens))
+        worst_case(&model.price(), 0, u64::from(model.max_tokens))
     })
 }
 

@@ -1,5 +1,6 @@
 //! The nodes, one file each where they do more than decide.
 
+mod agent_return;
 mod contest;
 mod context;
 mod deliver;
@@ -11,7 +12,9 @@ mod scheduler;
 mod second_look;
 mod sending;
 mod shared_plan;
+mod task_commits;
 mod verifier;
+mod whole_review;
 
 use lula_graph::{EffectError, NodeContext, NodeExit, NodeVisitFuture, VisitStop};
 use lula_protocol::call::ExecCommand;
@@ -36,6 +39,9 @@ pub(crate) use gate::visit as policy_gate;
 pub(crate) use planner::visit as planner;
 pub(crate) use scheduler::visit as scheduler;
 pub(crate) use verifier::visit as verifier;
+
+/// What the system says of a disk on which nothing fits any more.
+const DISK_IS_FULL: &str = "No space left on device";
 
 /// Keeps what an effect said when it failed; everything else ends the visit.
 pub(crate) fn tried<T>(result: Result<T, VisitStop>) -> Result<Result<T, String>, VisitStop> {
@@ -71,6 +77,11 @@ pub(crate) async fn ingest(
     let effect = opening(work, ctx.run());
     let place: AgentWorkspace = match tried(ctx.effect(effect.request()).await)? {
         Ok(place) => place,
+        // Nothing is wrong with the task where the disk has no room for a copy.
+        Err(why) if why.contains(DISK_IS_FULL) => {
+            let end = EarlyEnd::Environment { why, broken: None };
+            return Ok(NodeExit::by(RunNodeExit::Invalid).with(RunStateEvent::Ending { end }));
+        }
         Err(why) => return invalid(why),
     };
     let effect = RunEffect::Fence {
@@ -141,7 +152,6 @@ pub(crate) fn shell(command: &str, folder: &str) -> ToolAction {
         env: [("TZ", "UTC"), ("LC_ALL", "C.UTF-8")]
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .into(),
-        stdin: None,
-        timeout_ms: None,
+        ..ExecCommand::default()
     })
 }

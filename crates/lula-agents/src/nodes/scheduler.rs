@@ -8,8 +8,10 @@ use std::collections::BTreeSet;
 use lula_graph::{NodeContext, NodeExit, NodeVisitFuture, VisitStop};
 use lula_protocol::{BudgetAmounts, RunExit};
 
+use super::agent_return::{StepPart, back};
 use super::repositories::{self, branch};
 use super::sending::{first_baseline, start};
+use super::task_commits::TaskCommitWords;
 use super::{shared_plan, tried, workspace};
 use lula_runner_api::{
     CommitAgentChange, CommittedAgentChangeView, FillWorkspaceFromBranch, MergeAgentChange,
@@ -26,10 +28,12 @@ use crate::plan::{
 use crate::runner_port::{MergeOutcome, workspace_of};
 use crate::team::{RejectedMerge, SharedPlan, SharedPlanMove};
 use crate::work::{CodingState, EarlyEnd, RunStateEvent};
-use lula_repair::trial::tail;
+use lula_repair::trial::excerpt;
 
 /// What a step that resolves another is called.
 const RESOLVE: &str = "-resolve";
+/// What its goal says beside that of the other.
+const CONFLICT: &str = "\n\nResolve a conflict: ";
 /// And one that is done again because its agent had too little.
 const MORE: &str = "-more";
 
@@ -88,7 +92,9 @@ async fn wait(
         .request()
         .reserving(joint.outstanding());
     let returned = match ctx.effect(effect).await? {
-        AgentPoolEvent::Wish { wish } => return Ok(shared_plan::consider(work, joint, &wish, ctx)),
+        AgentPoolEvent::Wish { wish } => {
+            return shared_plan::consider(work, joint, &wish, ctx).await;
+        }
         AgentPoolEvent::Back(returned) => *returned,
     };
     let mut running = joint.dag.running();
@@ -98,11 +104,11 @@ async fn wait(
             returned.run
         )));
     };
-    let (id, writes) = (id.clone(), writes(joint, id));
+    let (id, part) = (id.clone(), StepPart::of(joint, id));
     if returned.exit == RunExit::Budget {
         return Ok(again_with_more(work, joint, &id, returned));
     }
-    let transitions = back(&id, writes, &returned);
+    let transitions = back(&id, part, &returned);
     let came = RunStateEvent::Returned {
         step: id,
         returned: Box::new(returned),
@@ -191,42 +197,6 @@ fn refused(refusal: &PlanPatchRefusal) -> RunStateEvent {
     }
 }
 
-fn writes(joint: &SharedPlan, id: &StepId) -> bool {
-    let role = joint.dag.steps.get(id).map(|entry| &entry.step.role);
-    role.and_then(|role| joint.roles.get(role))
-        .is_some_and(|role| role.writes)
-}
-
-/// What an agent's return means for its step. No evidence, no success.
-fn back(id: &StepId, writes: bool, returned: &AgentResult) -> Vec<StepTransition> {
-    let id = id.clone();
-    let failed = |reason| {
-        vec![StepTransition::Failed {
-            id: id.clone(),
-            reason,
-        }]
-    };
-    if writes {
-        if returned.exit == RunExit::Verified && returned.tree.is_some() {
-            return vec![StepTransition::AwaitingMerge { id }];
-        }
-        let said = returned.summary.clone();
-        return failed(StepFailureReason::NotDone { said });
-    }
-    match &returned.answer {
-        Some(answer) if answer.approve == Some(false) => failed(StepFailureReason::Rejected {
-            said: answer.text.clone(),
-        }),
-        Some(_) => vec![
-            StepTransition::AwaitingMerge { id: id.clone() },
-            StepTransition::Merged { id, commit: None },
-        ],
-        None => failed(StepFailureReason::NotDone {
-            said: returned.summary.clone(),
-        }),
-    }
-}
-
 /// Makes what an agent did a part of the whole, if it fits.
 async fn merge(
     work: &CodingState,
@@ -240,41 +210,28 @@ async fn merge(
             reason,
         }]))
     };
-    let not_done = |said: String| failed(StepFailureReason::NotDone { said });
+    let not_merged = |said: String| failed(StepFailureReason::NotDone { said });
     let (Some(entry), Some(returned)) = (joint.dag.steps.get(id), joint.returned.get(id)) else {
-        return not_done("nothing came back".to_owned());
+        return not_merged("nothing came back".to_owned());
     };
     let Some(tree) = returned.tree else {
-        return not_done("nothing came back".to_owned());
+        return not_merged("nothing came back".to_owned());
     };
     let at = ctx.now().await? / 1000;
-    let run = ctx.run().clone();
-    let title: String = entry
-        .step
-        .goal
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .chars()
-        .take(72)
-        .collect();
-    let trailers = format!(
-        "Lula-Run: {run}\nLula-Task: {id}\nLula-Model: {}\n",
-        returned.by
-    );
+    let words = TaskCommitWords::of(ctx.run(), &entry.step, returned);
     let repo = entry.step.repo;
     let order = CommitAgentChange {
         branch: branch(work, repo, ctx),
         step: id.to_string(),
         workspace: workspace_of(&returned.run),
         tree,
-        message: format!("{title}\n\n{}\n\n{trailers}", returned.summary),
+        message: words.message(),
         at,
     };
     let effect = RunEffect::Commit { order };
     let committed: CommittedAgentChangeView = match tried(ctx.effect(effect.request()).await)? {
         Ok(committed) => committed,
-        Err(why) => return not_done(why),
+        Err(why) => return not_merged(why),
     };
     let mut outside = committed.outside;
     let strays = returned.files.iter();
@@ -297,7 +254,7 @@ async fn merge(
             accept,
             tests_ms: work.task.tests_ms,
         },
-        message: format!("Integrate {id}\n\n{trailers}"),
+        message: format!("Integrate {id}\n\n{}", words.trailers()),
         at,
     };
     let effect = RunEffect::Merge {
@@ -305,7 +262,7 @@ async fn merge(
     };
     let merged: MergeOutcome = match tried(ctx.effect(effect.request()).await)? {
         Ok(merged) => merged,
-        Err(why) => return not_done(why),
+        Err(why) => return not_merged(why),
     };
     Ok(match merged {
         MergeOutcome::Merged { commit, tests } => {
@@ -362,7 +319,7 @@ async fn resolve(
     if again {
         let question = format!(
             "{id} does not fit to what the others did, and two agents could not resolve it: {}",
-            tail(&said, 400)
+            excerpt(&said, 400)
         );
         let choice = ctx.ask(&question, &["give up", "try again"]).await?;
         if choice.choice != "try again" {
@@ -380,9 +337,9 @@ async fn resolve(
     step.deps = Vec::new();
     step.scope = entry.step.scope.and(&files);
     step.goal = format!(
-        "Resolve a conflict. Somebody was to do this: {}\nIt was done, and does not fit to what \
-         others did meanwhile. Keep what both wanted.",
-        entry.step.goal
+        "{}\n\nResolve a conflict: this was done, and does not fit to what others did meanwhile. Keep \
+         what both wanted.",
+        entry.step.goal.split(CONFLICT).next().unwrap_or_default()
     );
     match replaced(work, joint, id, step, shared_plan::left(ctx)) {
         Ok(patched) => {
@@ -426,15 +383,24 @@ async fn finish(
         Ok(NodeExit::by(RunNodeExit::Deny).with(RunStateEvent::Ending { end }))
     };
     let whole = joint.dag.is_whole();
+    // Several repositories get all of their parts or none: a part for one of them is no change set.
+    let deliverable = whole || (joint.is_partial() && work.repositories.len() == 1);
     let changed = joint
         .dag
         .steps
         .values()
         .any(|entry| matches!(entry.status, StepStatus::Merged { commit: Some(_) }));
-    if !whole || !changed {
-        let kept = format!("nothing was delivered; run {}", ctx.run().short());
+    if !deliverable || !changed {
+        let run = ctx.run().short().to_owned();
         let why = joint.told();
-        return halted(format!("{why}; {kept} keeps what was done"));
+        let several = if changed {
+            " (of several repositories all get their part or none)"
+        } else {
+            ""
+        };
+        return halted(format!(
+            "{why}; nothing was delivered{several}; run {run} keeps what was done"
+        ));
     }
     if joint.changed(0) {
         let effect = RunEffect::Fill {

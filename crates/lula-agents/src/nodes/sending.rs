@@ -3,24 +3,32 @@
 //! A task is begun when there is something for it to spend. If there is nothing, the scheduler
 //! waits for the agents at work, then the run waits for a person. An agent that has spent its share
 //! comes back, and another one with twice the share takes its place.
+//!
+//! What people said until then is heard here, and every agent begins with it; those at work are told
+//! by the command that says it (`lula-host/src/drive/signals.rs`).
 
 use std::collections::BTreeSet;
 
 use lula_graph::{EffectRequest, NodeContext, NodeExit, VisitStop};
-use lula_protocol::{BudgetAmounts, BudgetDimension};
+use lula_protocol::{BudgetAmounts, BudgetDimension, RunId};
 
+use super::repositories::branch;
 use super::shared_plan;
-use lula_runner_api::BranchWorkspaceStart;
+use lula_runner_api::{BranchWorkspaceStart, OpenWorkspaceOnBranch};
 
 use crate::agent_pool::AgentResult;
 use crate::effects::RunEffect;
 use crate::graph::{NodeDeparture, RunNodeExit};
 use crate::plan::{PathScope, PlanStepEntry, StepId, StepStatus, StepTransition};
 use crate::route::TaskLane;
+use crate::runner_port::workspace_of;
 use crate::task::{DeliverMode, RunTask};
-use crate::team::{AgentHandoff, AgentInput, AgentRoles, RunAuthority, SharedPlan, agent_run};
+use crate::team::notes::notes_for;
+use crate::team::{
+    AgentHandoff, AgentInput, AgentRoles, RunAuthority, SharedPlan, SharedTaskView, agent_run,
+};
 use crate::work::{CodingState, RunStateEvent, TestBaseline};
-use lula_repair::trial::tail;
+use lula_repair::trial::excerpt;
 
 /// Longest text that one agent is told of another.
 const TOLD: usize = 6000;
@@ -39,6 +47,9 @@ pub(super) async fn start(
     steps: &[StepId],
     ctx: &mut NodeContext<'_>,
 ) -> Result<Option<NodeDeparture>, VisitStop> {
+    let heard = ctx.hear().await?;
+    let heard = heard.into_iter().map(|note| note.text);
+    let notes: Vec<String> = work.notes.iter().cloned().chain(heard).collect();
     let free = shared_plan::left(ctx);
     let mut left = NodeExit::by(RunNodeExit::More);
     let mut ahead = joint.clone();
@@ -60,7 +71,8 @@ pub(super) async fn start(
             budget: free.clone(),
         };
         let handed = handoff(work, joint, entry, of, &limits, ctx);
-        let handed = handed.map_err(VisitStop::Halt)?;
+        let mut handed = handed.map_err(VisitStop::Halt)?;
+        handed.notes = notes_for(id, notes.iter().map(String::as_str), &joint.dag);
         if let Err(excess) = handed.check() {
             return Err(VisitStop::Halt(excess.to_string()));
         }
@@ -139,15 +151,9 @@ fn handoff(
     if let Some(candidate) = candidate {
         inputs.push(AgentInput {
             from: "what did not fit".to_owned(),
-            text: tail(&candidate.said, TOLD).to_owned(),
+            text: excerpt(&candidate.said, TOLD),
         });
     }
-    let start = match candidate {
-        Some(candidate) => BranchWorkspaceStart::Merge {
-            commit: candidate.commit.clone(),
-        },
-        None => BranchWorkspaceStart::Branch,
-    };
     let authority = RunAuthority {
         tools: role.tools.iter().cloned().collect(),
         models: of.models.clone(),
@@ -158,7 +164,7 @@ fn handoff(
         parent: ctx.run().clone(),
         step: step.id.clone(),
         base: work.base_of(step.repo).to_owned(),
-        start,
+        start: beginning(joint, &step.id),
         contains,
         inputs,
         role,
@@ -168,18 +174,50 @@ fn handoff(
         baseline: Some(Box::new(
             joint.baseline(step.repo, &first_baseline(work, step.repo)),
         )),
+        whole: Some(Box::new(SharedTaskView::of(&work.task.text, joint, entry))),
+        notes: Vec::new(),
     })
+}
+
+/// What the workspace of a step's agent begins with.
+fn beginning(joint: &SharedPlan, step: &StepId) -> BranchWorkspaceStart {
+    match joint.candidates.get(step) {
+        Some(candidate) => BranchWorkspaceStart::Merge {
+            commit: candidate.commit.clone(),
+        },
+        None => BranchWorkspaceStart::Branch,
+    }
+}
+
+/// Lets the agent at work on a step write what the step may write now: the runner, which holds it to
+/// its files, is told.
+pub(super) fn widened(
+    work: &CodingState,
+    joint: &SharedPlan,
+    entry: &PlanStepEntry,
+    agent: &RunId,
+    ctx: &NodeContext<'_>,
+) -> RunEffect {
+    RunEffect::OpenOnBranch {
+        order: OpenWorkspaceOnBranch {
+            branch: branch(work, entry.step.repo, ctx),
+            workspace: workspace_of(agent),
+            write_scope: entry.step.scope.patterns().to_vec(),
+            contains: Vec::new(),
+            start: beginning(joint, &entry.step.id),
+        },
+    }
 }
 
 /// What one agent is told of another's work.
 fn told(returned: &AgentResult, writes: bool) -> String {
     if let Some(answer) = &returned.answer {
-        return tail(&answer.text, TOLD).to_owned();
+        return excerpt(&answer.text, TOLD);
     }
     let mut text = returned.said.clone();
     if !writes {
         text.push_str("\n\nThe change:\n");
-        text.push_str(tail(&returned.diff, TOLD));
+        text.push_str(&excerpt(&returned.diff, TOLD));
     }
     text
 }

@@ -5,6 +5,7 @@
 //! write where another one at work does. A measure goes down with everything that happens, so a
 //! plan ends.
 
+mod overlap;
 mod patch;
 mod schedule;
 mod scope;
@@ -16,6 +17,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use overlap::{SHARED_FILES, StepWait};
 pub use patch::{
     MAX_PATCHES, MAX_STEPS, PlanBounds, PlanPatch, PlanPatchOperation, PlanPatchRefusal,
 };
@@ -57,13 +59,25 @@ pub struct PlanGraph {
     pub patches: u32,
     /// What a failure means for the others.
     pub on_failure: StepFailurePolicy,
+    /// So many files may two steps have in common that are worked on at once; none where no test
+    /// would judge the merge.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub shared_files: u32,
     /// The steps by name.
     #[serde(rename = "jobs")]
     pub steps: BTreeMap<StepId, PlanStepEntry>,
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes what it may leave out by reference"
+)]
+const fn is_none(files: &u32) -> bool {
+    *files == 0
+}
+
 impl PlanGraph {
-    /// A plan of these steps.
+    /// A plan of these steps, or the first thing that speaks against it.
     pub fn new(
         steps: Vec<PlanStep>,
         on_failure: StepFailurePolicy,
@@ -73,17 +87,20 @@ impl PlanGraph {
             on_failure,
             ..Self::default()
         };
-        let ops = steps
-            .into_iter()
-            .map(|step| PlanPatchOperation::AddTask { step })
-            .collect();
-        empty.patch(
-            &PlanPatch {
-                base_version: 0,
-                ops,
-            },
-            bounds,
-        )
+        empty.patch(&PlanPatch::adding(steps), bounds)
+    }
+
+    /// A plan of these steps, or everything that speaks against it.
+    pub fn checked(
+        steps: Vec<PlanStep>,
+        on_failure: StepFailurePolicy,
+        bounds: &PlanBounds<'_>,
+    ) -> Result<Self, Vec<PlanPatchRefusal>> {
+        let empty = Self {
+            on_failure,
+            ..Self::default()
+        };
+        empty.patch_checked(&PlanPatch::adding(steps), bounds)
     }
 
     /// Whether every step is a part of the whole, or was taken out of the plan on purpose.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use lula_protocol::{BudgetAmounts, BudgetDimension};
 use serde::{Deserialize, Serialize};
 
-use super::{PlanGraph, PlanStep, PlanStepEntry, StepId, StepStatus};
+use super::{PathScope, PlanGraph, PlanStep, PlanStepEntry, StepId, StepStatus};
 
 /// Most steps a plan ever has.
 pub const MAX_STEPS: usize = 64;
@@ -38,6 +38,12 @@ pub enum PlanPatchOperation {
     },
     /// A step is not wanted any more.
     Cancel { id: StepId },
+    /// A step may write more files.
+    Widen {
+        id: StepId,
+        /// The files that it may write too.
+        files: PathScope,
+    },
     /// Others take the place of a step: they need what it needed, and steps that needed it need them.
     Replace {
         /// The step that goes.
@@ -54,6 +60,17 @@ pub struct PlanPatch {
     pub base_version: u32,
     /// What to change, in this order.
     pub ops: Vec<PlanPatchOperation>,
+}
+
+impl PlanPatch {
+    /// The first steps of a plan.
+    pub(super) fn adding(steps: Vec<PlanStep>) -> Self {
+        let add = |step| PlanPatchOperation::AddTask { step };
+        Self {
+            base_version: 0,
+            ops: steps.into_iter().map(add).collect(),
+        }
+    }
 }
 
 /// Why a patch was not applied. Nothing of it was.
@@ -153,24 +170,36 @@ pub struct PlanBounds<'a> {
 }
 
 impl PlanGraph {
-    /// Applies a patch as a whole, or changes nothing and says why.
+    /// Applies a patch as a whole, or changes nothing and says the first thing that is wrong with it.
     pub fn patch(
         &self,
         patch: &PlanPatch,
         bounds: &PlanBounds<'_>,
     ) -> Result<Self, PlanPatchRefusal> {
+        self.patch_checked(patch, bounds)
+            .map_err(|mut wrong| wrong.swap_remove(0))
+    }
+
+    /// Applies a patch as a whole, or changes nothing and says everything that is wrong with it:
+    /// there is at least one thing then.
+    pub fn patch_checked(
+        &self,
+        patch: &PlanPatch,
+        bounds: &PlanBounds<'_>,
+    ) -> Result<Self, Vec<PlanPatchRefusal>> {
         if patch.base_version != self.version {
-            return Err(PlanPatchRefusal::Stale {
+            return Err(vec![PlanPatchRefusal::Stale {
                 base: patch.base_version,
                 now: self.version,
-            });
+            }]);
         }
         if patch.ops.is_empty() {
-            return Err(PlanPatchRefusal::Empty);
+            return Err(vec![PlanPatchRefusal::Empty]);
         }
         if self.patches >= MAX_PATCHES {
-            return Err(PlanPatchRefusal::TooManyPatches);
+            return Err(vec![PlanPatchRefusal::TooManyPatches]);
         }
+        let mut wrong = Vec::new();
         let mut next = self.clone();
         // Names first: the steps of one patch may need each other in any order.
         for op in &patch.ops {
@@ -179,53 +208,67 @@ impl PlanGraph {
                 PlanPatchOperation::Replace { new, .. } => new.as_slice(),
                 PlanPatchOperation::AddEdge { .. }
                 | PlanPatchOperation::RemoveEdge { .. }
-                | PlanPatchOperation::Cancel { .. } => &[],
+                | PlanPatchOperation::Cancel { .. }
+                | PlanPatchOperation::Widen { .. } => &[],
             };
             for step in steps {
-                next.insert(step, bounds)?;
+                next.insert(step, bounds, &mut wrong);
             }
         }
         for op in &patch.ops {
-            next.rewire(op)?;
+            wrong.extend(next.rewire(op).err());
         }
         for entry in next.steps.values() {
-            if let Some(id) = entry
-                .step
-                .deps
-                .iter()
-                .find(|id| !next.steps.contains_key(id))
-            {
-                return Err(PlanPatchRefusal::Unknown { id: id.clone() });
-            }
+            let deps = entry.step.deps.iter();
+            let missing = deps.filter(|id| !next.steps.contains_key(id));
+            wrong.extend(missing.map(|id| PlanPatchRefusal::Unknown { id: id.clone() }));
         }
         if let Some(steps) = next.cycle() {
-            return Err(PlanPatchRefusal::Cycle { steps });
+            wrong.push(PlanPatchRefusal::Cycle { steps });
         }
-        next.affordable(&bounds.left)?;
+        wrong.extend(next.affordable(&bounds.left).err());
+        let mut told: Vec<PlanPatchRefusal> = Vec::new();
+        for refusal in wrong {
+            if !told.contains(&refusal) {
+                told.push(refusal);
+            }
+        }
+        if !told.is_empty() {
+            return Err(told);
+        }
         next.version += 1;
         next.patches += 1;
         Ok(next)
     }
 
-    fn insert(&mut self, step: &PlanStep, bounds: &PlanBounds<'_>) -> Result<(), PlanPatchRefusal> {
+    /// Takes a step in, or says why not. One that is only wrong in itself is taken in all the same, so
+    /// that what needs it is not told that it is missing.
+    fn insert(
+        &mut self,
+        step: &PlanStep,
+        bounds: &PlanBounds<'_>,
+        wrong: &mut Vec<PlanPatchRefusal>,
+    ) {
         let id = step.id.clone();
         if self.steps.contains_key(&id) {
-            return Err(PlanPatchRefusal::Taken { id });
+            wrong.push(PlanPatchRefusal::Taken { id });
+            return;
         }
         if step.repo >= bounds.repositories {
-            let repo = step.repo;
-            return Err(PlanPatchRefusal::NoRepository { id, repo });
+            let (id, repo) = (id.clone(), step.repo);
+            wrong.push(PlanPatchRefusal::NoRepository { id, repo });
         }
         if !bounds.roles.contains(&step.role.as_str()) {
-            let role = step.role.clone();
-            return Err(PlanPatchRefusal::NoRole { id, role });
+            let (id, role) = (id.clone(), step.role.clone());
+            wrong.push(PlanPatchRefusal::NoRole { id, role });
         }
         if step.goal.trim().is_empty() {
-            return Err(PlanPatchRefusal::NoGoal { id });
+            wrong.push(PlanPatchRefusal::NoGoal { id: id.clone() });
         }
         if self.steps.len() >= MAX_STEPS {
             let steps = self.steps.len() + 1;
-            return Err(PlanPatchRefusal::TooManySteps { steps });
+            wrong.push(PlanPatchRefusal::TooManySteps { steps });
+            return;
         }
         let mut step = step.clone();
         step.deps.sort();
@@ -236,7 +279,6 @@ impl PlanGraph {
             attempts: 0,
         };
         self.steps.insert(id, entry);
-        Ok(())
     }
 
     fn rewire(&mut self, op: &PlanPatchOperation) -> Result<(), PlanPatchRefusal> {
@@ -270,6 +312,14 @@ impl PlanGraph {
                     return Err(settled(id, &entry.status));
                 }
                 entry.status = StepStatus::Cancelled;
+                Ok(())
+            }
+            PlanPatchOperation::Widen { id, files } => {
+                let entry = self.known(id)?;
+                if entry.status.is_over() {
+                    return Err(settled(id, &entry.status));
+                }
+                entry.step.scope = entry.step.scope.and(files);
                 Ok(())
             }
             PlanPatchOperation::Replace { old, new } => self.replace(old, new),

@@ -117,7 +117,7 @@ impl PlanGraph {
     }
 
     /// Steps that can be begun now: everything they need is merged, and no agent is at files they
-    /// may write. The first by name comes first.
+    /// may write, but for the few that the plan lets two share. The first by name comes first.
     pub fn ready(&self, at_once: usize) -> Vec<StepId> {
         let mut busy: Vec<&PlanStepEntry> = self
             .steps
@@ -135,9 +135,7 @@ impl PlanGraph {
                 StepStatus::Conflict { .. } => entry.attempts < MAX_ATTEMPTS,
                 _ => false,
             };
-            let met = |other: &&PlanStepEntry| {
-                other.step.repo == entry.step.repo && other.step.scope.meets(&entry.step.scope)
-            };
+            let met = |other: &&PlanStepEntry| self.keeps_apart(entry, other);
             if !open || !self.has_what_it_needs(entry) || busy.iter().any(met) {
                 continue;
             }

@@ -74,6 +74,30 @@ impl PathScope {
         })
     }
 
+    /// Those of its patterns that meet the other.
+    pub fn meeting(&self, other: &Self) -> Vec<&str> {
+        let own = self.0.iter().filter(|own| {
+            let alone = Self(vec![(*own).clone()]);
+            alone.meets(other)
+        });
+        own.map(String::as_str).collect()
+    }
+
+    /// The files that both name, where they have nothing else in common: a file is named without a
+    /// pattern, and in the same letters.
+    pub fn files_in_common(&self, other: &Self) -> Option<Vec<&str>> {
+        let mut files = Vec::new();
+        for own in self.meeting(other) {
+            let alone = Self(vec![own.to_owned()]);
+            let theirs = other.meeting(&alone);
+            if own.contains(['*', '?']) || theirs != [own] {
+                return None;
+            }
+            files.push(own);
+        }
+        Some(files)
+    }
+
     /// Whether some path may be written under both. Says yes rather than no: letters count as the
     /// same in both cases, because some file systems do not tell them apart.
     pub fn meets(&self, other: &Self) -> bool {
@@ -207,7 +231,34 @@ mod tests {
         }
     }
 
+    #[test]
+    fn only_files_that_both_name_can_be_shared() {
+        let one = scope(&["src/a.py", "cli.py"]);
+        assert_eq!(
+            one.files_in_common(&scope(&["cli.py", "b.py"])),
+            Some(vec!["cli.py"])
+        );
+        assert_eq!(one.files_in_common(&scope(&["docs/"])), Some(Vec::new()));
+        assert_eq!(one.files_in_common(&scope(&["src/"])), None);
+        assert_eq!(one.files_in_common(&scope(&["CLI.py"])), None);
+        assert_eq!(scope(&["*.py"]).files_in_common(&one), None);
+    }
+
     proptest! {
+        // Sharing is mutual, and two that share nothing do not meet.
+        #[test]
+        fn what_is_shared_is_shared_by_both(
+            one in proptest::collection::vec("([aA*]{1,2}|\\*\\*)(/[ab]{1,2}){0,1}", 1..4),
+            two in proptest::collection::vec("([aA*]{1,2}|\\*\\*)(/[ab]{1,2}){0,1}", 1..4),
+        ) {
+            let (one, two) = (PathScope::new(&one).unwrap(), PathScope::new(&two).unwrap());
+            let (here, there) = (one.files_in_common(&two), two.files_in_common(&one));
+            prop_assert_eq!(&here, &there);
+            if here.is_some_and(|files| files.is_empty()) {
+                prop_assert!(!one.meets(&two));
+            }
+        }
+
         // A path that both hold proves that they meet.
         #[test]
         fn what_both_hold_they_share(

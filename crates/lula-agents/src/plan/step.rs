@@ -72,6 +72,9 @@ pub struct PlanStep {
     pub acceptance: Vec<String>,
     /// Who does it: the name of a role.
     pub role: String,
+    /// What it provides to other steps and needs of them: signatures, formats, names.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub interfaces: String,
 }
 
 /// Why a step came to nothing.

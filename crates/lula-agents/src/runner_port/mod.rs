@@ -5,6 +5,7 @@
 //! answers is kept as it is, or put into words for a coder in `reply` and `merge`.
 
 mod client;
+mod excerpt;
 mod merge;
 mod reading;
 mod reply;
@@ -26,8 +27,10 @@ use lula_runner_api::{
 use crate::world::ProgressObserver;
 
 pub use client::RunnerPortClient;
+pub(crate) use excerpt::excerpt;
 pub use merge::MergeOutcome;
 pub(crate) use reading::{adopt, fetch, files, reset};
+pub(crate) use reply::USUAL;
 pub use reply::{Reply, ToolRefusal};
 use reply::{held, refused};
 pub use workspace::{AgentWorkspace, opening};

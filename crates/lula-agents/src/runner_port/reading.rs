@@ -9,7 +9,7 @@ use lula_protocol::{
 use lula_runner_api::{START, ToolCallBatchItem};
 
 use super::reply::{held, refused};
-use super::{AgentWorkspace, EffectIdentity, Reply, RunnerPort, RunnerPortError, opening};
+use super::{AgentWorkspace, EffectIdentity, Reply, RunnerPort, RunnerPortError, USUAL, opening};
 
 /// Most files that are asked for at once.
 const AT_ONCE: usize = 40;
@@ -38,7 +38,7 @@ pub(crate) async fn reset(
 ) -> Result<(), RunnerPortError> {
     let to = Some(START.to_owned());
     let call = call(effect, workspace, ToolAction::Undo(UndoToSnapshot { to }));
-    let reply = Reply::of(runner.call(&call).await?)?;
+    let reply = Reply::of(runner.call(&call).await?, USUAL)?;
     match reply {
         Reply {
             refused: Some(by),
@@ -74,7 +74,10 @@ pub(crate) async fn files(
     });
     let found = output(runner.call(&look(effect, workspace, list)).await?)?;
     let found = found.map_err(RunnerPortError::Failed)?;
-    let Some(ToolOutputDetails::Files { entries: mut files }) = found.details else {
+    let Some(ToolOutputDetails::Files {
+        entries: mut files, ..
+    }) = found.details
+    else {
         return Err(RunnerPortError::Failed(
             "a listing without files".to_owned(),
         ));
@@ -151,7 +154,7 @@ fn read(path: &str, from_line: Option<u32>) -> ToolAction {
     ToolAction::ReadFile(ReadFile {
         path: path.to_owned(),
         from_line,
-        to_line: None,
+        ..ReadFile::default()
     })
 }
 

@@ -2,20 +2,21 @@
 
 use std::fmt::Write;
 
+use lula_edit::numbered;
 use lula_protocol::denial::SandboxDenial;
 use lula_protocol::receipt::CommandEnding;
 use lula_protocol::{
     ApprovalChallenge, SandboxReceipt, ToolOutcome, ToolOutput, ToolOutputDetails, ToolResult,
 };
-use lula_repair::trial::tail;
 use lula_runner_api::{EXPIRED, REJECTED};
 use serde::{Deserialize, Serialize};
 
 use super::RunnerPortError;
+use super::excerpt::{excerpt, grouped};
 use crate::recovery::AttemptFailureClass;
 
-/// Longest output of a command that is kept of each stream.
-const KEPT: usize = 24_000;
+/// Most bytes of an answer where it is not said how many there are room for.
+pub(crate) const USUAL: usize = 48_000;
 
 /// What a tool replied, as a model may see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,10 +63,10 @@ impl ToolRefusal {
 }
 
 impl Reply {
-    /// What a result says. Where people are asked first there is none yet.
-    pub(crate) fn of(result: ToolResult) -> Result<Self, RunnerPortError> {
+    /// What a result says, in about `most` bytes. Where people are asked first there is none yet.
+    pub(crate) fn of(result: ToolResult, most: usize) -> Result<Self, RunnerPortError> {
         Ok(match result.outcome {
-            ToolOutcome::Done { output } => done(output, result.receipt.as_ref()),
+            ToolOutcome::Done { output } => done(output, result.receipt.as_ref(), most),
             ToolOutcome::Failed { message, .. } => Self::failed(message),
             ToolOutcome::Denied { denials } => {
                 let (by, why) = refused(&denials);
@@ -102,38 +103,147 @@ pub(super) fn refused(denials: &[SandboxDenial]) -> (ToolRefusal, String) {
     )
 }
 
-fn done(output: ToolOutput, receipt: Option<&SandboxReceipt>) -> Reply {
+fn done(output: ToolOutput, receipt: Option<&SandboxReceipt>, most: usize) -> Reply {
     let plain = |text: String| Reply {
         text,
         failed: false,
         refused: None,
     };
-    match output.details {
+    let ToolOutput {
+        text,
+        truncated,
+        details,
+        ..
+    } = output;
+    match details {
         Some(ToolOutputDetails::Command {
             status,
             stdout,
+            stdout_dropped,
             stderr,
-            ..
+            stderr_dropped,
         }) => {
-            let timed_out = receipt.is_some_and(|receipt| receipt.ended == CommandEnding::TimedOut);
-            let mut text = if timed_out {
-                "its time ran out\n".to_owned()
-            } else {
-                format!("exit status {status}\n")
-            };
-            for (name, stream) in [("stdout", stdout), ("stderr", stderr)] {
-                if !stream.trim().is_empty() {
-                    let end = tail(&stream, KEPT);
-                    let _ = write!(text, "<{name}>\n{end}\n</{name}>\n");
-                }
-            }
+            let streams = [(stdout, stdout_dropped), (stderr, stderr_dropped)];
             Reply {
                 failed: status != 0,
-                ..plain(text)
+                ..plain(command(status, receipt, &streams, most))
             }
         }
-        _ if output.text.is_empty() => plain("there is nothing".to_owned()),
-        _ if output.truncated => plain(format!("{}\n[there is more]\n", output.text)),
-        _ => plain(output.text),
+        Some(ToolOutputDetails::Job {
+            output, left_out, ..
+        }) => {
+            let mut shown = text;
+            if left_out > 0 {
+                let left_out = grouped(left_out);
+                let _ = writeln!(shown, "[… {left_out} earlier bytes left out …]");
+            }
+            if !output.is_empty() {
+                let output = excerpt(&output, most, 0);
+                let _ = writeln!(
+                    shown,
+                    "<output>\n{}\n</output>",
+                    output.trim_end_matches('\n')
+                );
+            }
+            plain(shown)
+        }
+        Some(ToolOutputDetails::File { binary: false, .. }) => {
+            plain(page(&text, truncated, details.as_ref()))
+        }
+        Some(
+            ToolOutputDetails::Matches { left_out, .. } | ToolOutputDetails::Files { left_out, .. },
+        ) if truncated => {
+            let mut shown = excerpt(&text, most, 0);
+            let _ = match left_out {
+                0 => writeln!(
+                    shown,
+                    "[there is more: name a folder or a narrower pattern]"
+                ),
+                left_out => writeln!(
+                    shown,
+                    "[… {} more left out: name a folder or a narrower pattern …]",
+                    grouped(left_out)
+                ),
+            };
+            plain(shown)
+        }
+        _ if text.is_empty() => plain("there is nothing".to_owned()),
+        _ if truncated => plain(format!("{}\n[there is more]\n", excerpt(&text, most, 0))),
+        _ => plain(excerpt(&text, most, 0)),
     }
 }
+
+/// How a command ended, in the first line, and both ends of what it wrote.
+fn command(
+    status: u8,
+    receipt: Option<&SandboxReceipt>,
+    streams: &[(String, u64); 2],
+    most: usize,
+) -> String {
+    let mut text = format!("exit status {status}");
+    match receipt.map(|receipt| &receipt.ended) {
+        Some(CommandEnding::TimedOut) => text.push_str(": its time ran out"),
+        Some(CommandEnding::LimitReached { limit }) => {
+            let _ = write!(text, ": it reached its limit of {limit}");
+        }
+        _ => {}
+    }
+    text.push('\n');
+    let [out, err] = streams;
+    // Each may have half, and what the other leaves.
+    let half = most / 2;
+    let rooms = [most - err.0.len().min(half), most - out.0.len().min(half)];
+    for ((name, (stream, dropped)), room) in ["stdout", "stderr"].iter().zip(streams).zip(rooms) {
+        if !stream.trim().is_empty() {
+            let shown = excerpt(stream, room, *dropped);
+            let shown = shown.trim_end_matches('\n');
+            let _ = write!(text, "<{name}>\n{shown}\n</{name}>\n");
+        }
+    }
+    text
+}
+
+/// Lines of a file with their numbers, which of how many they are, and how to read on.
+fn page(text: &str, truncated: bool, details: Option<&ToolOutputDetails>) -> String {
+    let Some(ToolOutputDetails::File {
+        bytes,
+        lines,
+        from_line,
+        to_line,
+        lossy,
+        ..
+    }) = details
+    else {
+        return text.to_owned();
+    };
+    if *lines == 0 {
+        return "the file is empty".to_owned();
+    }
+    let all = grouped(u64::from(*lines));
+    let mut shown = format!("lines {from_line}-{to_line} of {all}\n");
+    shown.push_str(&numbered(*from_line as usize, text));
+    if *lossy {
+        shown.push_str("[bytes that are no UTF-8 are shown as \u{fffd}]\n");
+    }
+    let is_cut = truncated && from_line == to_line && !text.ends_with('\n');
+    if is_cut {
+        let _ = writeln!(
+            shown,
+            "[line {to_line} is cut after {} of at most {} bytes: `cut -c` shows the rest]",
+            grouped(text.len() as u64),
+            grouped(*bytes)
+        );
+    }
+    if to_line < lines {
+        let more = grouped(u64::from(lines - to_line));
+        let _ = writeln!(
+            shown,
+            "[{more} more lines: read on with from_line {}]",
+            to_line + 1
+        );
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,15 +1,21 @@
 //! Several candidates for one task, and which of them is taken. Pure: who tries, what came back,
 //! what comes next, who won and why.
 //!
-//! The order: tests, then confidence, then the smaller change. The contest node gives each
-//! candidate a model or a temperature of its own, and stops the others as soon as one is proven by
-//! tests, unless that one is more likely to be turned down than kept. What is taken is judged once
-//! more in the run's own workspace; the reason is an event.
+//! The order: tests, then how many of the others' new tests pass, then confidence, then the smaller
+//! change. The contest node gives each candidate a model or a temperature of its own and waits for
+//! all of them: the first that passes is not yet the best, since one that comes later may bring a
+//! test that the first does not pass. Then the new tests of each are run with the code of each
+//! other. What is taken is judged once more in the run's own workspace; the reason is an event.
+
+mod others;
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use lula_protocol::{BudgetAmounts, RunExit, RunId};
 use serde::{Deserialize, Serialize};
+
+pub use others::{ContestTrial, OthersTests};
 
 use crate::agent_pool::AgentResult;
 use crate::plan::StepId;
@@ -18,8 +24,8 @@ use crate::plan::StepId;
 pub const FEWEST: u32 = 2;
 /// Most candidates at once.
 pub const MOST: u32 = 5;
-/// From here on, in thousandths, a change is likelier kept than not.
-const LIKELY: u32 = 500;
+/// Most tests that are named in a sentence.
+const NAMED: usize = 3;
 
 /// What became of a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -114,11 +120,16 @@ impl ContestCandidate {
         returned.confidence.as_ref().map(|sure| sure.permille)
     }
 
-    /// Whether no other candidate has to go on: tests show that it is right, and it is not likelier turned
-    /// down than kept.
-    fn settles_it(&self) -> bool {
-        self.worth() == CandidateWorth::Proven
-            && self.confidence().is_none_or(|sure| sure >= LIKELY)
+    /// The tests that it brings along, where it could be taken.
+    pub fn new_tests(&self) -> &[String] {
+        let taken = self.worth() > CandidateWorth::Failed;
+        let returned = self.returned().filter(|_| taken);
+        returned.map_or(&[], |back| back.new_tests.as_slice())
+    }
+
+    /// Whether its agent is at work.
+    pub fn is_at_work(&self) -> bool {
+        self.standing == CandidateStanding::AtWork
     }
 
     /// What became of it.
@@ -159,9 +170,9 @@ pub struct ContestDecision {
 pub enum ContestMove {
     /// Wait for one of these.
     Wait(Vec<RunId>),
-    /// One is proven: these are stopped.
-    Dismiss(Vec<RunId>),
-    /// Every candidate is back or was stopped.
+    /// Every candidate is back: run the tests of some with the code of others.
+    Compare(Vec<ContestTrial>),
+    /// Nothing is left to be found out.
     Decide,
 }
 
@@ -170,6 +181,9 @@ pub enum ContestMove {
 #[serde(deny_unknown_fields)]
 pub struct CandidateContest {
     pub rivals: Vec<ContestCandidate>,
+    /// How each does in the tests of the others, once those were run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others: Option<BTreeMap<StepId, OthersTests>>,
     /// Who was taken, as soon as that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided: Option<ContestDecision>,
@@ -183,16 +197,14 @@ impl CandidateContest {
 
     /// The runs of candidates that are still at work.
     pub fn at_work(&self) -> Vec<RunId> {
-        let working = |rival: &&ContestCandidate| rival.standing == CandidateStanding::AtWork;
-        let working = self.rivals.iter().filter(working);
+        let working = self.rivals.iter().filter(|rival| rival.is_at_work());
         working.map(|rival| rival.run.clone()).collect()
     }
 
     /// What those who work may still spend.
     pub fn outstanding(&self) -> BudgetAmounts {
         let mut sum = BudgetAmounts::none();
-        let working = |rival: &&ContestCandidate| rival.standing == CandidateStanding::AtWork;
-        for rival in self.rivals.iter().filter(working) {
+        for rival in self.rivals.iter().filter(|rival| rival.is_at_work()) {
             for (dimension, amount) in rival.limits.iter() {
                 let held = sum.0.entry(dimension).or_default();
                 *held = held.saturating_add(amount);
@@ -203,13 +215,45 @@ impl CandidateContest {
 
     pub fn next(&self) -> ContestMove {
         let working = self.at_work();
-        if working.is_empty() {
-            ContestMove::Decide
-        } else if self.rivals.iter().any(ContestCandidate::settles_it) {
-            ContestMove::Dismiss(working)
-        } else {
-            ContestMove::Wait(working)
+        if !working.is_empty() {
+            return ContestMove::Wait(working);
         }
+        let trials = self.trials();
+        if self.others.is_some() || trials.is_empty() {
+            ContestMove::Decide
+        } else {
+            ContestMove::Compare(trials)
+        }
+    }
+
+    /// The new tests of each that could be taken, with the code of each other that could.
+    fn trials(&self) -> Vec<ContestTrial> {
+        let mut trials = Vec::new();
+        let field = || {
+            let rivals = self.rivals.iter();
+            rivals.filter(|rival| rival.worth() > CandidateWorth::Failed)
+        };
+        for code in field() {
+            let others = field().filter(|other| other.id != code.id);
+            for tests in others.filter(|other| !other.new_tests().is_empty()) {
+                trials.push(ContestTrial {
+                    code: code.id.clone(),
+                    tests: tests.id.clone(),
+                });
+            }
+        }
+        trials
+    }
+
+    /// A candidate by its name.
+    pub fn rival(&self, id: &StepId) -> Option<&ContestCandidate> {
+        self.rivals.iter().find(|rival| rival.id == *id)
+    }
+
+    /// How a candidate does in the tests of the others.
+    pub fn in_tests_of_others(&self, id: &StepId) -> OthersTests {
+        let known = self.others.as_ref().and_then(|others| others.get(id));
+        known.cloned().unwrap_or_default()
     }
 
     /// An agent came back.
@@ -228,19 +272,18 @@ impl CandidateContest {
 
     fn settle(&mut self, run: &RunId, to: &dyn Fn() -> CandidateStanding) {
         let mut working = self.rivals.iter_mut();
-        if let Some(rival) =
-            working.find(|rival| rival.run == *run && rival.standing == CandidateStanding::AtWork)
-        {
+        if let Some(rival) = working.find(|rival| rival.run == *run && rival.is_at_work()) {
             rival.standing = to();
         }
     }
 
-    /// Who is taken: by tests, then by confidence, then the smaller change, then the one asked
-    /// first.
+    /// Who is taken: by tests, then by the tests of the others, then by confidence, then the smaller
+    /// change, then the one asked first.
     pub fn decide(&self) -> ContestDecision {
         let rank = |rival: &ContestCandidate| {
             let lines = rival.returned().map_or(0, |back| back.lines);
-            (rival.worth(), rival.confidence(), Reverse(lines))
+            let others = self.in_tests_of_others(&rival.id).permille();
+            (rival.worth(), others, rival.confidence(), Reverse(lines))
         };
         let mut field: Vec<&ContestCandidate> = self
             .rivals
@@ -257,8 +300,35 @@ impl CandidateContest {
         };
         ContestDecision {
             id: Some(first.id.clone()),
-            because: why(first, field.get(1).copied()),
+            because: self.why(first, field.get(1).copied()),
         }
+    }
+
+    /// Why the first is taken and not the second.
+    fn why(&self, first: &ContestCandidate, second: Option<&ContestCandidate>) -> String {
+        if let Some(second) = second
+            && first.worth() == second.worth()
+        {
+            let (own, theirs) = [first, second]
+                .map(|rival| self.in_tests_of_others(&rival.id))
+                .into();
+            if own.permille() > theirs.permille() {
+                let shown: Vec<&str> = theirs
+                    .failing
+                    .iter()
+                    .take(NAMED)
+                    .map(String::as_str)
+                    .collect();
+                return format!(
+                    "it does best in the new tests of the others: {} passes only {} of them, and \
+                     not {}",
+                    second.id,
+                    theirs.told(),
+                    shown.join(", ")
+                );
+            }
+        }
+        why(first, second)
     }
 
     fn failures(&self) -> String {
@@ -317,147 +387,4 @@ fn why(first: &ContestCandidate, second: Option<&ContestCandidate>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::guidelines::{ChangeConfidence, ConfidenceFeatures, FEATURES};
-    use proptest::prelude::*;
-
-    fn rival(number: usize) -> ContestCandidate {
-        ContestCandidate {
-            id: CandidateContest::name(number).unwrap(),
-            run: RunId::from_parts(number as u64, [0; 10]),
-            model: format!("m{number}"),
-            temperature_percent: 0,
-            because: String::new(),
-            limits: BudgetAmounts::none(),
-            standing: CandidateStanding::AtWork,
-        }
-    }
-
-    fn contest(count: usize) -> CandidateContest {
-        CandidateContest {
-            rivals: (1..=count).map(rival).collect(),
-            decided: None,
-        }
-    }
-
-    fn back(number: usize, exit: RunExit, sure: Option<u32>, lines: u64) -> AgentResult {
-        AgentResult {
-            run: RunId::from_parts(number as u64, [0; 10]),
-            exit,
-            summary: format!("said {number}"),
-            by: format!("m{number}"),
-            said: String::new(),
-            files: vec!["a.py".to_owned()],
-            diff: String::new(),
-            lines,
-            tree: Some(lula_protocol::Digest::of_bytes(b"tree")),
-            answer: None,
-            confidence: sure.map(|permille| ChangeConfidence {
-                permille,
-                deviation: 100,
-                labels: 0,
-                features: ConfidenceFeatures::new([0.0; FEATURES]),
-                second_look: false,
-            }),
-            spent: BudgetAmounts::none(),
-        }
-    }
-
-    fn decided(backs: &[AgentResult]) -> ContestDecision {
-        let mut contest = contest(backs.len());
-        for back in backs {
-            contest.came_back(back);
-        }
-        contest.decide()
-    }
-
-    fn winner(backs: &[AgentResult]) -> (String, String) {
-        let decided = decided(backs);
-        (decided.id.unwrap().to_string(), decided.because)
-    }
-
-    #[test]
-    fn tests_come_before_confidence_and_that_before_size() {
-        use RunExit::{Failed, Inconclusive, Verified};
-        let unsure = back(1, Verified, Some(400), 90);
-        let (id, why) = winner(&[unsure.clone(), back(2, Inconclusive, Some(990), 1)]);
-        assert_eq!(id, "candidate-1", "{why}");
-        let (id, why) = winner(&[unsure, back(2, Verified, Some(900), 200)]);
-        assert!(id == "candidate-2" && why.contains("0.900"), "{id} {why}");
-        let (id, why) = winner(&[back(1, Verified, None, 9), back(2, Verified, None, 3)]);
-        assert!(id == "candidate-2" && why.contains("3 lines"), "{id} {why}");
-        let (id, why) = winner(&[back(1, Failed, None, 1), back(2, Verified, None, 3)]);
-        assert!(
-            id == "candidate-2" && why.contains("only one"),
-            "{id} {why}"
-        );
-    }
-
-    #[test]
-    fn where_nobody_passes_nobody_is_taken_and_everybody_is_told_of() {
-        let decided = decided(&[
-            back(1, RunExit::Failed, None, 1),
-            back(2, RunExit::Budget, None, 1),
-        ]);
-        assert_eq!(decided.id, None);
-        assert!(
-            decided.because.contains("said 1") && decided.because.contains("said 2"),
-            "{}",
-            decided.because
-        );
-        let mut nothing = back(1, RunExit::Verified, None, 0);
-        nothing.files.clear();
-        assert_eq!(self::decided(&[nothing]).id, None, "no change, no winner");
-    }
-
-    #[test]
-    fn one_that_is_proven_stops_the_others_and_one_that_will_be_turned_down_does_not() {
-        let mut contest = contest(3);
-        contest.came_back(&back(1, RunExit::Failed, None, 1));
-        assert!(matches!(contest.next(), ContestMove::Wait(runs) if runs.len() == 2));
-        let mut doubtful = contest.clone();
-        doubtful.came_back(&back(2, RunExit::Verified, Some(LIKELY - 1), 1));
-        assert!(matches!(doubtful.next(), ContestMove::Wait(runs) if runs.len() == 1));
-        contest.came_back(&back(2, RunExit::Verified, Some(LIKELY), 1));
-        assert!(matches!(contest.next(), ContestMove::Dismiss(runs) if runs.len() == 1));
-        contest.dismissed();
-        assert_eq!(contest.next(), ContestMove::Decide);
-        assert_eq!(contest.rivals[2].outcome().word(), "dismissed");
-    }
-
-    proptest! {
-        /// Whatever comes back in whatever order: it ends, and the one taken is at least as well
-        /// shown to be right as every other.
-        #[test]
-        fn a_contest_ends_with_the_best(
-            field in proptest::collection::vec((0..3_u8, proptest::option::of(0..1000_u32), 0..50_u64), 2..6),
-        ) {
-            let mut contest = contest(field.len());
-            let mut steps = 0;
-            for (index, (exit, sure, lines)) in field.iter().enumerate() {
-                let exit = [RunExit::Failed, RunExit::Inconclusive, RunExit::Verified][usize::from(*exit)];
-                match contest.next() {
-                    ContestMove::Decide => break,
-                    ContestMove::Dismiss(_) => contest.dismissed(),
-                    ContestMove::Wait(_) => contest.came_back(&back(index + 1, exit, *sure, *lines)),
-                }
-                steps += 1;
-            }
-            prop_assert!(steps <= field.len());
-            if !matches!(contest.next(), ContestMove::Decide) {
-                contest.dismissed();
-            }
-            let decided = contest.decide();
-            let best = contest.rivals.iter().map(ContestCandidate::worth).max().unwrap();
-            match decided.id {
-                None => prop_assert_eq!(best, CandidateWorth::Failed),
-                Some(id) => {
-                    let taken = contest.rivals.iter().find(|rival| rival.id == id).unwrap();
-                    prop_assert_eq!(taken.worth(), best);
-                    prop_assert!(!decided.because.is_empty());
-                }
-            }
-        }
-    }
-}
+mod tests;

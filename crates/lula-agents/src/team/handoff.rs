@@ -8,7 +8,7 @@ use lula_repair::trial::TestBaseline;
 use lula_runner_api::BranchWorkspaceStart;
 use serde::{Deserialize, Serialize};
 
-use super::AgentRole;
+use super::{AgentRole, PROPOSE, SharedTaskView};
 use crate::plan::{PathScope, StepId};
 
 /// What a run may do.
@@ -91,9 +91,28 @@ pub struct AgentHandoff {
     pub of: RunAuthority,
     /// What the tests say of what is merged so far, where that is known.
     pub baseline: Option<Box<TestBaseline>>,
+    /// The whole that the step is part of, where there is a plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole: Option<Box<SharedTaskView>>,
+    /// What a person said before the agent began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 impl AgentHandoff {
+    /// Why a file is not the agent's to write, where it certainly is not. An agent that may ask for
+    /// more files may have been given it since: then the runner, which knows, judges.
+    pub fn refuses_write(&self, path: &str) -> Option<String> {
+        let scope = &self.authority.scope;
+        let may_ask = self.role.writes && self.authority.tools.contains(PROPOSE);
+        (!may_ask && !scope.holds(path)).then(|| {
+            format!(
+                "{path} is not yours to change: only {} are",
+                scope.patterns().join(", ")
+            )
+        })
+    }
+
     /// Whether the agent may do no more than its sender. Looked at when it is sent and whenever it
     /// begins.
     pub fn check(&self) -> Result<(), AuthorityExcess> {
@@ -186,6 +205,8 @@ mod tests {
             authority: authority(&["read_file"], &[], None),
             of,
             baseline: None,
+            whole: None,
+            notes: Vec::new(),
         };
         assert!(handoff.check().is_ok());
         let text = serde_json::to_string(&handoff).unwrap();

@@ -7,6 +7,7 @@ use lula_protocol::{BudgetAmounts, RunId};
 use lula_repair::trial::{ProjectTestResults, TestBaseline, TestRunAttempt};
 use serde::{Deserialize, Serialize};
 
+use super::shared_task::first_line;
 use super::{AgentRoles, PlanChangeRequests};
 use crate::agent_pool::AgentResult;
 use crate::plan::{
@@ -23,6 +24,25 @@ pub struct RejectedMerge {
     pub said: String,
     /// The files it is about.
     pub files: Vec<String>,
+}
+
+/// A task that came to nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MissingTask {
+    pub task: StepId,
+    /// What was to be done, in one line.
+    pub goal: String,
+    /// Why it was not.
+    pub why: String,
+}
+
+/// Longest reason in a sentence about the whole.
+const REASON: usize = 240;
+
+/// A reason on one line; all of it is in the log.
+fn short(reason: &str) -> String {
+    let line = reason.split_whitespace().collect::<Vec<_>>().join(" ");
+    first_line(&line, REASON)
 }
 
 /// What the run that leads a shared plan does next.
@@ -189,6 +209,29 @@ impl SharedPlan {
         all
     }
 
+    /// Whether everything is over and some of it is missing.
+    pub fn is_partial(&self) -> bool {
+        let mut steps = self.dag.steps.values();
+        steps.all(|entry| entry.status.is_over()) && !self.missing().is_empty()
+    }
+
+    /// The tasks that came to nothing, each with its reason.
+    pub fn missing(&self) -> Vec<MissingTask> {
+        let steps = self.dag.in_order().into_iter();
+        let missing = steps.filter_map(|entry| {
+            let (StepStatus::Failed { reason } | StepStatus::Skipped { reason }) = &entry.status
+            else {
+                return None;
+            };
+            Some(MissingTask {
+                task: entry.step.id.clone(),
+                goal: first_line(&entry.step.goal, REASON),
+                why: short(&reason.to_string()),
+            })
+        });
+        missing.collect()
+    }
+
     /// What became of the plan, in one sentence.
     pub fn told(&self) -> String {
         let count = |name: &str| {
@@ -200,8 +243,12 @@ impl SharedPlan {
         let mut text = format!("{} of {wanted} tasks came together", count("merged"));
         for entry in self.dag.steps.values() {
             let reason = match &entry.status {
-                StepStatus::Failed { reason } => format!("failed, {reason}"),
-                StepStatus::Skipped { reason } => format!("was skipped, {reason}"),
+                StepStatus::Failed { reason } => {
+                    format!("failed, {}", short(&reason.to_string()))
+                }
+                StepStatus::Skipped { reason } => {
+                    format!("was skipped, {}", short(&reason.to_string()))
+                }
                 _ => continue,
             };
             let _ = write!(text, "; {} {reason}", entry.step.id);
@@ -226,6 +273,7 @@ mod tests {
             budget: BudgetAmounts::none(),
             acceptance: Vec::new(),
             role: "coder".to_owned(),
+            interfaces: String::new(),
         });
         let bounds = PlanBounds {
             repositories: 1,

@@ -4,7 +4,8 @@
 //! The agent says what it wants by an effect of its own run and waits. The scheduler hears it where
 //! it waits for agents, decides in one visit (`nodes/shared_plan/wishes.rs`; the same wish once,
 //! however often it is said) and answers by an effect of the next visit. What a wish adds may do no
-//! more than the agent itself, and what replaces a task no more than that task.
+//! more than the agent itself, and what replaces a task no more than that task. An agent that needs
+//! files beside its own names them; the scheduler gives them where no agent at work may write them.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,9 @@ use crate::runner_port::Reply;
 /// The tool by which an agent says it.
 pub const PROPOSE: &str = "propose";
 /// So many wishes of a run are considered.
-pub const MOST: usize = 8;
+pub const MOST: usize = 24;
+/// So many files may an agent want at once.
+pub const FILES: usize = 8;
 
 /// What an agent wants changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,5 +1,7 @@
 //! What changes the state of a run.
 
+use std::collections::BTreeMap;
+
 use lula_protocol::{BudgetAmounts, EffectId, RunId};
 use lula_repair::trial::ProjectTestResults;
 use serde::{Deserialize, Serialize};
@@ -17,7 +19,9 @@ use crate::plan::{PlanGraph, PlanPatch, StepId, StepTransition};
 use crate::recovery::AttemptFailure;
 use crate::route::TaskLane;
 use crate::runner_port::Reply;
-use crate::team::{AgentRoles, ContestCandidate, ContestDecision, RejectedMerge};
+use crate::team::{
+    AgentRoles, ContestCandidate, ContestDecision, OthersTests, RejectedMerge, WholeReview,
+};
 use crate::verdict::{RunVerdict, VerificationEvidence};
 use crate::world::DriverFenceReport;
 
@@ -170,8 +174,15 @@ pub enum RunStateEvent {
         /// Those who were done before that.
         back: Vec<AgentResult>,
     },
+    /// The new tests of each were run with the code of the others.
+    Compared {
+        /// How each does in them.
+        others: BTreeMap<StepId, OthersTests>,
+    },
     /// One of them was taken, or none.
     Chosen { decided: ContestDecision },
+    /// A model compared the whole with the task.
+    Reviewed { review: WholeReview },
     /// A person said something to the agent that works on it.
     Steered {
         /// The notes, the oldest first.

@@ -18,7 +18,7 @@ use crate::recovery::{AttemptFailure, RetryTarget};
 use crate::route::TaskLane;
 use crate::runner_port::AgentWorkspace;
 use crate::task::{RunTask, TaskIntent};
-use crate::team::{CandidateContest, SharedPlan, agent_run};
+use crate::team::{CandidateContest, MissingTask, SharedPlan, WholeReview, agent_run};
 use crate::verdict::{GoalTests, RunVerdict, VerificationEvidence};
 use crate::world::DriverFenceReport;
 
@@ -87,6 +87,9 @@ pub struct CodingState {
     /// How far those are who try the same, where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contest: Option<Box<CandidateContest>>,
+    /// What a model doubts that compared the whole with the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<WholeReview>,
 }
 
 impl CodingState {
@@ -122,6 +125,7 @@ impl CodingState {
             answer: None,
             joint: None,
             contest: None,
+            review: None,
         }
     }
 
@@ -140,18 +144,35 @@ impl CodingState {
 
     /// The runs of those of them that work.
     pub fn agents_at_work(&self) -> Vec<RunId> {
+        let running = self.agents_by_task().into_iter();
+        running.map(|(_, run)| run).collect()
+    }
+
+    /// The agents that work, by what they work on.
+    pub fn agents_by_task(&self) -> Vec<(StepId, RunId)> {
         let steps = self.joint.iter().flat_map(|joint| joint.dag.running());
-        let mut running: Vec<RunId> = steps.map(|(_, run)| run.clone()).collect();
-        running.extend(self.contest.iter().flat_map(|contest| contest.at_work()));
+        let mut running: Vec<(StepId, RunId)> =
+            steps.map(|(id, run)| (id.clone(), run.clone())).collect();
+        let rivals = self.contest.iter().flat_map(|contest| &contest.rivals);
+        let working = rivals.filter(|rival| rival.is_at_work());
+        running.extend(working.map(|rival| (rival.id.clone(), rival.run.clone())));
         running
     }
 
-    /// Commands that must succeed when the task is done, in a repository.
+    /// The tasks of a plan that came to nothing, once all of it is over.
+    pub fn missing(&self) -> Vec<MissingTask> {
+        let joint = self.joint.as_ref().filter(|joint| joint.is_partial());
+        joint.map(|joint| joint.missing()).unwrap_or_default()
+    }
+
+    /// Commands that must succeed when the task is done, in a repository. A part of a plan is held to
+    /// what its tasks say: what the whole must do cannot be asked of it.
     pub fn acceptance(&self, repo: usize) -> Vec<String> {
         let terms = self.task.terms(repo).map(|terms| &terms.accept);
         let own = (repo == 0).then_some(&self.task.accept).or(terms);
-        let mut all = own.cloned().unwrap_or_default();
         let joint = self.joint.as_ref();
+        let own = own.filter(|_| !joint.is_some_and(|joint| joint.is_partial()));
+        let mut all = own.cloned().unwrap_or_default();
         all.extend(
             joint
                 .map(|joint| joint.acceptance(repo))
@@ -313,14 +334,17 @@ impl CodingState {
             RunStateEvent::Entered { rivals } => {
                 self.contest = Some(Box::new(CandidateContest {
                     rivals: rivals.clone(),
+                    others: None,
                     decided: None,
                 }));
             }
             RunStateEvent::CameBack { .. }
             | RunStateEvent::Dismissed { .. }
+            | RunStateEvent::Compared { .. }
             | RunStateEvent::Chosen { .. } => {
                 self.contested(event);
             }
+            RunStateEvent::Reviewed { review } => self.review = Some(review.clone()),
             RunStateEvent::Steered { notes } => self.notes.extend(notes.iter().cloned()),
             RunStateEvent::Reworded { text } => self.task.reword(text),
             RunStateEvent::Preferring { model } => {
@@ -342,6 +366,7 @@ impl CodingState {
                 }
                 contest.dismissed();
             }
+            RunStateEvent::Compared { others } => contest.others = Some(others.clone()),
             RunStateEvent::Chosen { decided } => contest.decided = Some(decided.clone()),
             _ => {}
         }

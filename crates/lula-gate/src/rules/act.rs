@@ -76,11 +76,28 @@ impl GateAct {
                     act.look_at_new(&edit.replace, || Some(edit.search.clone()));
                 }
             }
+            ToolAction::ApplyPatch(ApplyPatch::Any { patch }) => {
+                act.writes = paths_of_patch(patch);
+                let added = patch.lines().filter_map(|line| line.strip_prefix('+'));
+                act.look_at(&added.collect::<Vec<_>>().join("\n"));
+            }
+            ToolAction::ApplyPatch(ApplyPatch::Texts { path, edits }) => {
+                act.writes.push(path.clone());
+                for edit in edits {
+                    let stood = || format!("{}\n{}", before(path).unwrap_or_default(), edit.old);
+                    act.look_at_new(&edit.new, || Some(stood()));
+                }
+            }
+            ToolAction::ApplyPatch(ApplyPatch::Move { from, to }) => {
+                act.writes.extend([from.clone(), to.clone()]);
+            }
+            ToolAction::ApplyPatch(ApplyPatch::Delete { path }) => act.writes.push(path.clone()),
             ToolAction::Git(GitAction::Commit { message }) => {
                 let argv = ["git", "commit", "-m", message].map(str::to_owned);
                 act.reading = Some(ShellReading::of_argv(&argv, &[], None));
             }
             ToolAction::Git(_)
+            | ToolAction::Job(_)
             | ToolAction::ReadFile(_)
             | ToolAction::ListFiles(_)
             | ToolAction::Search(_)
@@ -221,6 +238,22 @@ pub fn paths_of_diff(diff: &str) -> Vec<String> {
     paths
 }
 
+/// Every path that a patch names, in whichever of its two forms it is written.
+pub fn paths_of_patch(patch: &str) -> Vec<String> {
+    let mut paths = paths_of_diff(patch);
+    for line in patch.lines() {
+        let heads = ["Update File:", "Add File:", "Delete File:", "Move to:"];
+        let rest = line.strip_prefix("*** ");
+        let named = rest.and_then(|rest| heads.iter().find_map(|head| rest.strip_prefix(head)));
+        let name = named.map(str::trim).unwrap_or_default();
+        let name = name.strip_prefix("./").unwrap_or(name);
+        if !name.is_empty() && !paths.iter().any(|known| known == name) {
+            paths.push(name.to_owned());
+        }
+    }
+    paths
+}
+
 /// git writes unusual names between quotes.
 fn unquoted(path: &str) -> String {
     let inner = path
@@ -335,6 +368,14 @@ mod tests {
         assert_eq!(edit(old, new), []);
         let new = format!("a = 2\n{KEY}");
         assert_eq!(edit("a = 1\n".to_owned(), new), [FindingLabel::Secret]);
+    }
+
+    #[test]
+    fn a_patch_names_its_files_in_either_form() {
+        let patch = "*** Begin Patch\n*** Update File: a.py\n*** Move to: ./b.py\n@@\n-x\n+y\n\
+                     *** Delete File: c.py\n*** Add File: d.py\n+1\n*** End Patch\n";
+        assert_eq!(paths_of_patch(patch), ["a.py", "b.py", "c.py", "d.py"]);
+        assert_eq!(paths_of_patch("--- a/x\n+++ b/x\n@@\n-1\n+2\n"), ["x"]);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::globs::PathGlobs;
 /// Longer files are not taken for rules.
 const MAX_BYTES: usize = 256 * 1024;
 const APPROVAL_NEEDED: &str = "an approver has to agree here";
-const TOOLS: [&str; 11] = [
+const TOOLS: [&str; 12] = [
     "read_file",
     "list_files",
     "search",
@@ -25,6 +25,7 @@ const TOOLS: [&str; 11] = [
     "write_file",
     "apply_patch",
     "exec",
+    "job",
     "git",
     "snapshot",
     "undo",

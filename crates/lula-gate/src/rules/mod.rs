@@ -22,7 +22,7 @@ use lula_protocol::digest::DigestDomain;
 use crate::approvals::{AdvanceApproval, ApprovalTerms};
 use crate::shell::{ShellReading, SimpleCommand};
 
-pub use act::{GateAct, added_lines, paths_of_diff};
+pub use act::{GateAct, added_lines, paths_of_diff, paths_of_patch};
 pub use file::{RulesFileError, RulesFileSource, RulesFileTrust};
 pub use rule::{GateRule, RulePosition};
 pub use ruling::{GateVerdict, Ruling, RulingReason};

@@ -8,7 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use lula_agents::agent_pool::{AgentPoolEvent, AgentResult};
 use lula_agents::runner_port::Reply;
-use lula_agents::team::PlanChangeRequest;
+use lula_agents::team::{PlanChangeRequest, outline_of_change};
+use lula_agents::verdict::TestComparison;
 use lula_agents::{AgentPoolPort, CodingGraph, CodingState, RunTask, RunnerPortError};
 use lula_graph::{
     BudgetPolicy, EffectWorld, EngineOptions, GraphEngine, RestReason, RunStart, RunState,
@@ -16,6 +17,7 @@ use lula_graph::{
 use lula_protocol::{
     BudgetAmounts, BudgetDimension, EffectId, RunExit, RunId, RunInterrupt, RunSignal,
 };
+use lula_repair::trial::excerpt;
 use lula_store::{RunStatus, RunStore, StoreError};
 use tokio::task::JoinHandle;
 
@@ -32,6 +34,8 @@ const PATIENCE: u32 = 20;
 const GRACE: Duration = Duration::from_secs(8);
 /// Longest change that is told of one agent to others.
 const TOLD: usize = 16_000;
+/// Most new tests of a change that are run with the code of others.
+const NEW_TESTS: usize = 200;
 
 /// Makes the world of an agent, by its run and the name of its task.
 pub(crate) type AgentWorldFactory = Box<dyn Fn(&RunId, &str) -> Arc<dyn EffectWorld> + Send + Sync>;
@@ -247,9 +251,11 @@ fn agent_result(known: &RunState<CodingState>, exit: RunExit, summary: &str) -> 
         said,
         files: proposal.map(|made| made.files.clone()).unwrap_or_default(),
         diff: proposal
-            .map(|made| made.diff.chars().take(TOLD).collect())
+            .map(|made| excerpt(&made.diff, TOLD))
             .unwrap_or_default(),
         lines: proposal.map_or(0, |made| changed_lines(&made.diff)),
+        outline: proposal.map_or_else(String::new, |made| outline_of_change(&made.diff)),
+        new_tests: new_tests(work),
         tree: proposal.map(|made| made.tree),
         answer: work.answer.clone(),
         confidence: work.confidence.clone(),
@@ -258,6 +264,14 @@ fn agent_result(known: &RunState<CodingState>, exit: RunExit, summary: &str) -> 
             .filter(|(_, amount)| *amount > 0)
             .collect(),
     }
+}
+
+/// Tests that a change brings along and that pass with it.
+fn new_tests(work: &CodingState) -> Vec<String> {
+    let compared = work.evidence.as_ref().map(TestComparison::of);
+    let mut tests = compared.map_or_else(Vec::new, |compared| compared.new_passing);
+    tests.truncate(NEW_TESTS);
+    tests
 }
 
 /// How many lines a change adds and removes.

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use lula_agents::plan::StepId;
+use lula_agents::team::notes::addressed;
 use lula_agents::{CodingGraph, CodingState, ReadOnlyWorld};
 use lula_graph::{EngineOptions, GraphEngine, RunState};
 use lula_protocol::{RunId, RunSignal};
@@ -18,6 +20,8 @@ use crate::runs::{reader, seal_key};
 
 /// Longest note. It is paid for with every turn that follows.
 const LONGEST: usize = 4000;
+/// When it is looked for agents that began while a note was sent.
+const SECOND_LOOK: Duration = Duration::from_millis(400);
 /// How long to wait for the process that drives the run.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -48,12 +52,114 @@ impl Note {
     }
 }
 
-/// Tells a run something, which its model hears with its next turn. Tells whether it has one.
-pub async fn steer(run: &RunId, note: Note, store: &Arc<dyn RunStore>) -> Result<bool, HostError> {
-    let known = known(run, store).await?;
-    let (by, text) = (local_principal()?, note.0);
-    store.send(run, &RunSignal::Steer { by, text }).await?;
-    Ok(!known.state.task.models.is_empty())
+/// Who hears a note.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NoteAudience {
+    /// Whether a model works on the run at all.
+    pub model: bool,
+    /// The tasks whose agents hear it with their next turn.
+    pub agents: Vec<String>,
+}
+
+impl NoteAudience {
+    /// The agents, as the end of a sentence about who is told.
+    pub fn told(&self) -> String {
+        match self.agents.as_slice() {
+            [] => String::new(),
+            agents => format!(": the agents of {}", agents.join(", ")),
+        }
+    }
+}
+
+/// Tells a run something, which its model hears with its next turn. Where agents work for it, those
+/// at work hear it too, and every later one begins with it; with a task, only the agents of that one.
+pub async fn steer(
+    run: &RunId,
+    task: Option<&str>,
+    note: Note,
+    store: &Arc<dyn RunStore>,
+) -> Result<NoteAudience, HostError> {
+    let first = known(run, store).await?;
+    let task = task.map(|name| named_task(&first, name)).transpose()?;
+    let by = local_principal()?;
+    let text = match &task {
+        Some(task) => addressed(task, &note.0),
+        None => note.0.clone(),
+    };
+    let signal = RunSignal::Steer {
+        by: by.clone(),
+        text,
+    };
+    store.send(run, &signal).await?;
+    let mut audience = NoteAudience {
+        model: !first.state.task.models.is_empty(),
+        agents: Vec::new(),
+    };
+    let mut told: Vec<RunId> = Vec::new();
+    // The run that leads may just have put an agent to a task, without the note: a second look finds it.
+    for look in 0..2 {
+        if look > 0 {
+            tokio::time::sleep(SECOND_LOOK).await;
+        }
+        let now = reader(Arc::clone(store))?.show(run, None).await?;
+        for (name, agent) in now.state.agents_by_task() {
+            let wanted = task.as_ref().is_none_or(|task| *task == name);
+            if !wanted || told.contains(&agent) || !hears(&agent, &note.0, store).await? {
+                continue;
+            }
+            let signal = RunSignal::Steer {
+                by: by.clone(),
+                text: note.0.clone(),
+            };
+            store.send(&agent, &signal).await?;
+            told.push(agent);
+            audience.agents.push(name.to_string());
+        }
+    }
+    Ok(audience)
+}
+
+/// Whether an agent is at work that did not begin with this note.
+async fn hears(agent: &RunId, note: &str, store: &Arc<dyn RunStore>) -> Result<bool, HostError> {
+    let Some(row) = store.run(agent).await? else {
+        return Ok(false);
+    };
+    if row.status == RunStatus::Done {
+        return Ok(false);
+    }
+    let known = reader(Arc::clone(store))?.show(agent, None).await?;
+    let handed = known.state.task.handoff.as_ref();
+    Ok(!handed.is_some_and(|handoff| handoff.notes.iter().any(|known| known == note)))
+}
+
+/// The task of a plan with that name, if its agent could still hear something.
+fn named_task(known: &RunState<CodingState>, name: &str) -> Result<StepId, HostError> {
+    let refused = |why: String| Err(HostError::NoteRefused(why));
+    let Some(joint) = &known.state.joint else {
+        return refused("the run has no tasks: there is no plan of several agents yet".to_owned());
+    };
+    let found = joint
+        .dag
+        .steps
+        .iter()
+        .find(|(id, _)| id.as_str() == name.trim());
+    match found {
+        Some((id, entry)) if entry.status.is_over() => {
+            refused(format!("the task {id} is {}", entry.status.name()))
+        }
+        Some((id, _)) => Ok(id.clone()),
+        None => {
+            let open = joint.dag.steps.values();
+            let open = open.filter(|entry| !entry.status.is_over());
+            let names: Vec<String> = open.map(|entry| entry.step.id.to_string()).collect();
+            let names = if names.is_empty() {
+                "none is open".to_owned()
+            } else {
+                names.join(", ")
+            };
+            refused(format!("the run has no task {name:?}: {names}"))
+        }
+    }
 }
 
 /// Ends a run with its agents, and tells what its log says of the end.

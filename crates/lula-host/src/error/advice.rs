@@ -91,6 +91,7 @@ impl HostError {
             Self::ModelUnusable(_) => Code::ModelUnusable,
             Self::BadPolicy { .. }
             | Self::BadCapability { .. }
+            | Self::BadEffort(_)
             | Self::BadKeys(_)
             | Self::BadPrices(_)
             | Self::BadLogFilter { .. }
@@ -135,6 +136,7 @@ impl HostError {
             | Self::NotOffered { .. }
             | Self::ModelName(_)
             | Self::BadCapability { .. }
+            | Self::BadEffort(_)
             | Self::BadKeys(_)
             | Self::BadPrices(_)
             | Self::BadLogFilter { .. }
@@ -262,10 +264,9 @@ impl HostError {
             Self::UnreadableRules { .. } => "make it a plain, readable file",
             Self::ModelName(_) => "`lula models list` shows what is there",
             Self::BadCapability { .. } => "write text, grammar, json-schema or tool-calls",
+            Self::BadEffort(_) => "write default, low, medium or high, or MODEL=low for one model",
             Self::BadKeys(_) => "write models.keys as PROVIDER=env:NAME or URL=file:PATH",
-            Self::BadPrices(_) => {
-                "see docs/models.md for the form of a price table, and models.prices"
-            }
+            Self::BadPrices(_) => "docs/models.md shows the form of the table of models.prices",
             Self::TaskRefused { remedy, .. } => remedy,
             Self::NoSuchDirectory { .. } | Self::Workspace { .. } => "name an existing directory",
             Self::NotARepository { .. } => {

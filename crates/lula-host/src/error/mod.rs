@@ -245,6 +245,9 @@ pub enum HostError {
         /// What is said of it.
         word: String,
     },
+    /// `models.effort` says what is none.
+    #[error("models.effort says {0:?}")]
+    BadEffort(String),
     /// `models.keys` is not a list of references.
     #[error("{0}")]
     BadKeys(String),

@@ -39,7 +39,7 @@ pub fn document(stats: &ModelStats) -> Vec<Value> {
             json!({
                 "role": role, "task": class, "model": model, "asked": row.calls,
                 "verified": row.verified, "reward": stats.reward(role, class, model),
-                "uplift": stats.uplift(role, class, model), "cost_usd": dollars(row.cost),
+                "uplift": stats.uplift(role, class, model), "cost_usd": (row.unpriced == 0).then(|| dollars(row.cost)),
                 "input_tokens": row.usage.input, "output_tokens": row.usage.output,
                 "cached_share": row.cache_share(), "asked_again": row.repairs,
             })

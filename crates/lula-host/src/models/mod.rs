@@ -10,6 +10,8 @@ use lula_models::output::OutputCapability;
 use lula_models::secret::ModelKeyReference;
 use lula_models::spend::{ModelPrice, PriceTable};
 
+pub use lula_models::normal::ThinkingEffort;
+
 use crate::error::HostError;
 
 /// Everything on this machine that may serve a model. Servers are asked at once.
@@ -61,11 +63,28 @@ pub fn endpoint(name: &ModelName, config: &Config) -> Result<ModelEndpoint, Host
             provider: name.kind.name.to_string(),
             error,
         })?;
-    let mut endpoint = name.endpoint(key, prices(config)?.of(&name.priced_as()).clone());
+    let prices = prices(config)?;
+    let mut endpoint = name.endpoint(key, prices.of_name(name));
+    endpoint.context = prices.limits(&name.priced_as()).context;
     if let Some(capability) = seen_capability(name, &config.get(&keys::MODELS_CAPABILITIES))? {
         endpoint.capability = capability;
     }
     Ok(endpoint)
+}
+
+/// How much a model is to think, as configured: what is said of it, or else of all.
+pub fn effort(name: &ModelName, config: &Config) -> Result<ThinkingEffort, HostError> {
+    let entries = config.get(&keys::MODELS_EFFORT);
+    let name = name.to_string();
+    let own = entries.iter().filter_map(|entry| entry.rsplit_once('='));
+    let own = own
+        .filter(|(model, _)| *model == name)
+        .map(|(_, word)| word);
+    let all = entries.iter().filter(|entry| !entry.contains('='));
+    let Some(word) = own.chain(all.map(String::as_str)).next() else {
+        return Ok(ThinkingEffort::Off);
+    };
+    ThinkingEffort::from_name(word).ok_or_else(|| HostError::BadEffort(word.to_owned()))
 }
 
 /// What the model was seen to do, where that is written down.

@@ -10,7 +10,8 @@ use lula_models::spend::UnlimitedSpend;
 use lula_models::{CallPatience, ModelClient};
 use serde_json::{Value, json};
 
-use super::{endpoint, name};
+use super::listing::{self, ListedPrice};
+use super::{endpoint, name, prices};
 use crate::error::HostError;
 use crate::installation::Installation;
 use crate::runs::block_on;
@@ -21,6 +22,7 @@ pub struct ModelTrial {
     pub name: ModelName,
     given: String,
     endpoint: ModelEndpoint,
+    known: ListedPrice,
     timeout: Duration,
 }
 
@@ -34,6 +36,7 @@ impl ModelTrial {
         let name = name(given)?;
         Ok(Self {
             endpoint: endpoint(&name, &installation.config)?,
+            known: ListedPrice::of(&name, &prices(&installation.config)?, listing::today()),
             name,
             given: given.to_owned(),
             timeout,
@@ -53,11 +56,19 @@ impl ModelTrial {
             Ok(probe(&client, endpoint, model, patience, &UnlimitedSpend).await)
         })?;
         let works = seen.words.is_ok();
-        Ok((document(&self.given, &self.endpoint, &seen), works))
+        Ok((
+            document(&self.given, &self.endpoint, &seen, &self.known),
+            works,
+        ))
     }
 }
 
-fn document(model: &str, endpoint: &ModelEndpoint, seen: &ModelProbe) -> Value {
+fn document(
+    model: &str,
+    endpoint: &ModelEndpoint,
+    seen: &ModelProbe,
+    known: &ListedPrice,
+) -> Value {
     json!({
         "model": model,
         "answers": seen.words.is_ok(),
@@ -67,9 +78,40 @@ fn document(model: &str, endpoint: &ModelEndpoint, seen: &ModelProbe) -> Value {
         "counts_tokens": seen.counts,
         "use_with": seen.capability.name(),
         "tokens": {"input": seen.usage.input, "output": seen.usage.output},
-        "cost_usd": dollars(endpoint.price.of(&seen.usage)),
-        "price_known": endpoint.price.as_of.is_some(),
+        "cost_usd": known.known.then(|| dollars(endpoint.price.of(&seen.usage))),
+        "price_known": known.known,
+        "known": known,
+        "known_as": known.words(),
     })
+}
+
+/// What a trial says, for people: what was tried, and what came of it.
+pub fn rows(document: &Value) -> Vec<[String; 2]> {
+    let text = |key: &str| document[key].as_str().unwrap_or_default().to_owned();
+    let yes = |key: &str| if document[key] == true { "yes" } else { "no" }.to_owned();
+    let row = |name: &str, said: String| [name.to_owned(), said];
+    if document["answers"] != true {
+        return vec![
+            row("answers", text("error")),
+            row("listed", text("known_as")),
+        ];
+    }
+    let cost = document["cost_usd"].as_f64();
+    let cost = cost.map_or_else(|| "price unknown".to_owned(), |cost| format!("${cost:.6}"));
+    let tokens = &document["tokens"];
+    let took = format!(
+        "{} tokens in, {} out, {cost}",
+        tokens["input"], tokens["output"]
+    );
+    vec![
+        row("answers", "yes".to_owned()),
+        row("calls tools", yes("tool_calls")),
+        row("held to a JSON schema", yes("json_schema")),
+        row("counts tokens", yes("counts_tokens")),
+        row("used here with", text("use_with")),
+        row("the trial took", took),
+        row("listed", text("known_as")),
+    ]
 }
 
 /// Puts a model first among those in use, with what it was seen to do. Tells which are in use now.

@@ -3,7 +3,7 @@
 use lula_agents::guidelines::ChangeConfidence;
 use lula_agents::plan::StepId;
 use lula_agents::team::contest::CandidateOutcome;
-use lula_agents::team::{CandidateContest, ContestCandidate};
+use lula_agents::team::{CandidateContest, ContestCandidate, OthersTests};
 use lula_agents::work::RunStateEvent;
 use lula_protocol::RunId;
 use serde::Serialize;
@@ -22,6 +22,9 @@ pub struct CandidateView {
     pub standing: CandidateOutcome,
     /// What came of it.
     pub summary: String,
+    /// How many of the new tests of the others pass with it, where those were run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub others_tests: Option<OthersTests>,
     /// How sure to be of it.
     pub confidence: Option<ChangeConfidence>,
     pub files: Vec<String>,
@@ -55,6 +58,10 @@ impl From<&CandidateContest> for ContestView {
                 because: rival.because.clone(),
                 standing: rival.outcome(),
                 summary: rival.summary().to_owned(),
+                others_tests: contest.others.as_ref().and_then(|others| {
+                    let known = others.get(&rival.id);
+                    known.filter(|tests| tests.of > 0).cloned()
+                }),
                 confidence: back.and_then(|back| back.confidence.clone()),
                 files: back.map(|back| back.files.clone()).unwrap_or_default(),
                 lines: back.map_or(0, |back| back.lines),
@@ -93,6 +100,18 @@ pub fn summary(event: &RunStateEvent) -> Option<(String, Option<bool>)> {
             let text = match back.len() {
                 0 => "one is proven, the others were stopped".to_owned(),
                 more => format!("one is proven, {more} more were done, the others were stopped"),
+            };
+            (text, None)
+        }
+        RunStateEvent::Compared { others } => {
+            let told = others
+                .iter()
+                .map(|(id, tests)| format!("{id} passes {} new tests of the others", tests.told()));
+            let told: Vec<String> = told.collect();
+            let text = if told.is_empty() {
+                "no new test of one could be run with the code of another".to_owned()
+            } else {
+                told.join(", ")
             };
             (text, None)
         }

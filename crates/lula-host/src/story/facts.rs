@@ -9,6 +9,7 @@ use lula_agents::verdict::{
     NearestTestsResult, ProjectTestResults, TestRunAttempt, VerificationEvidence,
 };
 use lula_agents::work::CoderProposal;
+use lula_gate::rules::paths_of_patch;
 use lula_protocol::units::{rough_size, whole_seconds};
 use lula_protocol::{BudgetAmounts, BudgetDimension};
 use lula_runner_api::{DeliveredView, IgnoredFilesView};
@@ -173,10 +174,20 @@ pub(crate) fn place(delivered: &DeliveredView) -> &str {
 
 /// The argument that says most.
 pub(crate) fn about(arguments: &Value) -> String {
-    let named = ["path", "command", "pattern", "glob", "summary"]
+    if let Some(patch) = arguments.get("patch").and_then(Value::as_str) {
+        return plain(&paths_of_patch(patch).join(", "), 100);
+    }
+    if let (Some(from), Some(to)) = (text(arguments, "from"), text(arguments, "to")) {
+        return plain(&format!("{from} → {to}"), 100);
+    }
+    let named = ["path", "command", "pattern", "glob", "summary", "id"]
         .into_iter()
         .find_map(|name| arguments.get(name).and_then(Value::as_str));
     plain(named.unwrap_or_default(), 100)
+}
+
+fn text<'a>(arguments: &'a Value, name: &str) -> Option<&'a str> {
+    arguments.get(name).and_then(Value::as_str)
 }
 
 pub(crate) fn first_line(text: &str) -> &str {
@@ -186,17 +197,20 @@ pub(crate) fn first_line(text: &str) -> &str {
         .trim()
 }
 
-/// Calls of models and what they cost: `4 calls $0.0120`.
+/// Calls of models and what they cost: `4 calls $0.0120`, or that their price is not known.
 pub fn spend(spent: &BudgetAmounts) -> Option<String> {
     let of = |dimension| spent.get(dimension).unwrap_or_default();
-    match of(BudgetDimension::ModelCalls) {
-        0 => None,
-        1 => Some(format!("1 call {}", usd(of(BudgetDimension::MicroUsd)))),
-        calls => Some(format!(
-            "{calls} calls {}",
-            usd(of(BudgetDimension::MicroUsd))
-        )),
-    }
+    let calls = of(BudgetDimension::ModelCalls);
+    let counted = match calls {
+        0 => return None,
+        1 => "1 call".to_owned(),
+        calls => format!("{calls} calls"),
+    };
+    Some(match of(BudgetDimension::UnpricedCalls) {
+        0 => format!("{counted} {}", usd(of(BudgetDimension::MicroUsd))),
+        unknown if unknown >= calls => format!("{counted}, price unknown"),
+        unknown => format!("{counted}, the price of {unknown} of them unknown"),
+    })
 }
 
 #[cfg(test)]
@@ -207,5 +221,22 @@ mod tests {
     fn changes_are_counted_without_their_headers() {
         let diff = "--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n-old\n+new\n+more\n";
         assert_eq!(size(diff, 1), "1 file, +2 -1");
+    }
+
+    #[test]
+    fn a_price_that_is_not_known_is_no_amount() {
+        let spent = |calls, unpriced| {
+            BudgetAmounts::none()
+                .with(BudgetDimension::ModelCalls, calls)
+                .with(BudgetDimension::UnpricedCalls, unpriced)
+                .with(BudgetDimension::MicroUsd, 13_090_000)
+        };
+        assert_eq!(spend(&spent(14, 0)).unwrap(), "14 calls $13.0900");
+        assert_eq!(spend(&spent(14, 14)).unwrap(), "14 calls, price unknown");
+        assert_eq!(
+            spend(&spent(2, 1)).unwrap(),
+            "2 calls, the price of 1 of them unknown"
+        );
+        assert_eq!(spend(&BudgetAmounts::none()), None);
     }
 }

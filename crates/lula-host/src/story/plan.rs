@@ -35,6 +35,14 @@ pub fn summary(event: &RunStateEvent) -> Option<(String, Option<bool>)> {
             let text = format!("{step} wants another plan: {first}");
             (text, Some(!answer.failed))
         }
+        RunStateEvent::Reviewed { review } => {
+            let mut text = format!("the whole beside the task: {}", review.told());
+            for doubt in &review.doubts {
+                text.push_str("; ");
+                text.push_str(doubt);
+            }
+            (text, None)
+        }
         RunStateEvent::StepChanged { change } => match change {
             StepTransition::Leased { id, run } => (format!("{id} begins as {run}"), None),
             StepTransition::AwaitingMerge { id } => (format!("{id} is done and verified"), None),

@@ -93,6 +93,16 @@ pub fn facts(
     if let Some(proposal) = &work.proposal {
         row("change", size(&proposal.diff, proposal.files.len()));
     }
+    for one in &report.missing {
+        let text = format!("{}: {} ({})", one.task, one.goal, one.why);
+        row("missing", plain(&text, 400));
+    }
+    if let Some(review) = &report.review {
+        row("review", plain(&review.told(), 200));
+        for doubt in &review.doubts {
+            row("doubt", plain(doubt, 400));
+        }
+    }
     if let Some(delivered) = &report.delivered {
         let place = delivered
             .branch

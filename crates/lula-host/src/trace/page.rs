@@ -12,7 +12,7 @@ use super::timeline::{TraceSpan, TraceVisit};
 use super::{Trace, spoken};
 use crate::standing::StandingTone;
 use crate::story::facts::{TestTally, first_look, size, spend};
-use crate::text::{usd, visible};
+use crate::text::visible;
 use lula_protocol::calendar::utc_text;
 
 const STYLE: &str = include_str!("page.css");
@@ -106,12 +106,8 @@ fn head(out: &mut String, trace: &Trace, run: &str) {
     };
     fact("time", spoken(trace.timeline.total_ms));
     let spent = |dimension| trace.report.spent.get(dimension).unwrap_or_default();
-    let calls = spent(BudgetDimension::ModelCalls);
-    if calls > 0 {
-        fact(
-            "model calls",
-            format!("{calls}, {}", usd(spent(BudgetDimension::MicroUsd))),
-        );
+    if let Some(cost) = spend(&trace.report.spent) {
+        fact("models", cost);
         let (read, wrote) = (
             spent(BudgetDimension::InputTokens),
             spent(BudgetDimension::OutputTokens),

@@ -53,7 +53,10 @@ impl AnswerFault {
 impl fmt::Display for AnswerFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unfinished => f.write_str("it was cut by the length limit: answer more briefly"),
+            Self::Unfinished => f.write_str(
+                "it was cut by the length limit before it was whole, so nothing of it was done: write \
+                 less at once, one call at a time and a long text in several parts",
+            ),
             Self::Empty => f.write_str("it is empty"),
             Self::NotJson(error) => write!(f, "it is not the JSON that was asked for: {error}"),
             Self::Breaches(breaches) => {
@@ -91,7 +94,10 @@ pub fn read(shaped: &ShapedRequest, response: &ModelResponse) -> Result<ModelAns
         return Err(AnswerFault::BadCall(why));
     }
     match &shaped.expect {
-        _ if cut && shaped.expect != ExpectedAnswer::Words => Err(AnswerFault::Unfinished),
+        // Where tools are offered, what is missing may be a call: half an answer is not acted on.
+        _ if cut && (shaped.expect != ExpectedAnswer::Words || !shaped.tools.is_empty()) => {
+            Err(AnswerFault::Unfinished)
+        }
         ExpectedAnswer::Json(schema) => {
             let value = json_answer(&words, schema)?;
             Ok(ModelAnswer {
@@ -269,9 +275,11 @@ pub fn ask_again(
     if !said.words().trim().is_empty() {
         again.request.messages.push(said);
     }
-    // A model that is asked coldly gives the same answer again.
-    let warmer = again.request.temperature.unwrap_or(0.0) + WARMER;
-    again.request.temperature = Some(warmer.min(1.0));
+    // A model that is asked coldly gives the same answer again, where it was not only too long.
+    if *fault != AnswerFault::Unfinished {
+        let warmer = again.request.temperature.unwrap_or(0.0) + WARMER;
+        again.request.temperature = Some(warmer.min(1.0));
+    }
     again.request.messages.push(ModelMessage::user(format!(
         "Your answer could not be used: {fault}\nAnswer again, in the form that was asked for."
     )));

@@ -23,6 +23,9 @@ pub struct WorkRecord {
     pub usage: TokenUsage,
     /// How often its answer had to be asked for again.
     pub repairs: u32,
+    /// Whether its price is not known, so that the cost is a bound.
+    #[serde(default)]
+    pub unpriced: bool,
 }
 
 /// What one model did in one role and class of task, summed up.
@@ -38,6 +41,14 @@ pub struct ModelStatsRow {
     pub usage: TokenUsage,
     /// Answers asked for again.
     pub repairs: u32,
+    /// Pieces of work whose price is not known: their cost is a bound.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unpriced: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl ModelStatsRow {
@@ -52,6 +63,7 @@ impl ModelStatsRow {
         self.verified = self.verified.saturating_add(u32::from(record.verified));
         self.cost = self.cost.saturating_add(record.cost);
         self.repairs = self.repairs.saturating_add(record.repairs);
+        self.unpriced = self.unpriced.saturating_add(u32::from(record.unpriced));
         self.usage.add(&record.usage);
     }
 }
@@ -133,6 +145,7 @@ mod tests {
                 ..TokenUsage::default()
             },
             repairs: 1,
+            unpriced: false,
         };
         let mut stats = ModelStats::default();
         for verified in [true, false] {

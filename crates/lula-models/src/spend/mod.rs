@@ -7,6 +7,6 @@ mod purse;
 mod worst;
 
 pub use ledger::{SpendHoldId, SpendLedger, SpendLedgerError, SpendOverrun, SpendRefusal};
-pub use price::{ModelPrice, PriceError, PriceTable};
+pub use price::{ModelLimits, ModelPrice, PriceError, PriceTable};
 pub use purse::{SharedSpendAccount, SharedSpendLedger, SpendAccount, UnlimitedSpend};
 pub use worst::{actual, input_bound, worst_case};

@@ -1,10 +1,11 @@
-//! Prices, as data with dates.
+//! Prices and limits of models, as data with dates.
 
 use serde::Deserialize;
 
+use crate::name::ModelName;
 use crate::normal::TokenUsage;
 
-const BUILT_IN: &str = include_str!("../../data/prices.toml");
+const BUILT_IN: &str = include_str!("../../data/models.toml");
 /// Dearest price that is believed, in dollars for a million tokens.
 const DEAREST: f64 = 100_000.0;
 
@@ -21,6 +22,8 @@ pub struct ModelPrice {
     pub cache_write: u64,
     /// The day it was published, `YYYY-MM-DD`; `None` for a ceiling.
     pub as_of: Option<String>,
+    /// Whether it was published, or is a bound.
+    pub known: bool,
 }
 
 impl ModelPrice {
@@ -33,6 +36,7 @@ impl ModelPrice {
             cache_read: price,
             cache_write: price,
             as_of: None,
+            known: false,
         })
     }
 
@@ -100,13 +104,24 @@ struct Row {
     output: f64,
     cache_read: Option<f64>,
     cache_write: Option<f64>,
+    context: Option<u64>,
+    output_limit: Option<u32>,
     as_of: String,
 }
 
-/// Prices by the beginning of a model's name, with a ceiling for all others.
+/// What a model holds and writes at most, where that is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ModelLimits {
+    /// Tokens of question and answer together.
+    pub context: Option<u64>,
+    /// Tokens of one answer.
+    pub output: Option<u32>,
+}
+
+/// Prices and limits by the beginning of a model's name, with a ceiling for all others.
 #[derive(Debug, Clone)]
 pub struct PriceTable {
-    rows: Vec<(String, ModelPrice)>,
+    rows: Vec<(String, ModelPrice, ModelLimits)>,
     ceiling: ModelPrice,
 }
 
@@ -135,25 +150,56 @@ impl PriceTable {
                 cache_read: row.cache_read.map_or(Ok(input), micro)?,
                 cache_write: row.cache_write.map_or(Ok(input), micro)?,
                 as_of: Some(row.as_of),
+                known: true,
             };
-            self.rows.retain(|(pattern, _)| *pattern != row.model);
+            let limits = ModelLimits {
+                context: row.context,
+                output: row.output_limit,
+            };
+            self.rows.retain(|(pattern, ..)| *pattern != row.model);
             // Later rows are nearer to the user, so they come first among equals.
-            self.rows.insert(0, (row.model, price));
+            self.rows.insert(0, (row.model, price, limits));
         }
         self.rows
-            .sort_by_key(|(pattern, _)| (pattern.ends_with('*'), usize::MAX - pattern.len()));
+            .sort_by_key(|(pattern, ..)| (pattern.ends_with('*'), usize::MAX - pattern.len()));
         Ok(self)
     }
 
     /// The price of `provider/model`: the most exact row, or the ceiling. Never nothing.
     pub fn of(&self, model: &str) -> &ModelPrice {
+        self.row(model).map_or(&self.ceiling, |(_, price, _)| price)
+    }
+
+    /// The price of a model by its name and where it is served: what runs on this machine costs no money
+    /// by the token, unless a row says otherwise.
+    pub fn of_name(&self, name: &ModelName) -> ModelPrice {
+        let price = self.of(&name.priced_as());
+        if price.known || !name.is_local() {
+            return price.clone();
+        }
+        ModelPrice {
+            input: 0,
+            output: 0,
+            cache_read: 0,
+            cache_write: 0,
+            as_of: None,
+            known: true,
+        }
+    }
+
+    /// The limits of `provider/model`, as far as the most exact row has them.
+    pub fn limits(&self, model: &str) -> ModelLimits {
+        self.row(model)
+            .map_or_else(ModelLimits::default, |(_, _, limits)| *limits)
+    }
+
+    fn row(&self, model: &str) -> Option<&(String, ModelPrice, ModelLimits)> {
         self.rows
             .iter()
-            .find(|(pattern, _)| match pattern.strip_suffix('*') {
+            .find(|(pattern, ..)| match pattern.strip_suffix('*') {
                 Some(start) => model.starts_with(start),
                 None => model == pattern,
             })
-            .map_or(&self.ceiling, |(_, price)| price)
     }
 }
 
@@ -178,7 +224,38 @@ mod tests {
     #[test]
     fn an_unknown_model_counts_as_the_ceiling_never_as_free() {
         let price = table().of("somewhere/new-model").clone();
-        assert_eq!((price.input, price.as_of), (100_000_000, None));
+        assert_eq!((price.input, price.known), (100_000_000, false));
+    }
+
+    #[test]
+    fn what_runs_here_is_free_and_a_providers_model_behind_a_port_here_is_not() {
+        let price = |name: &str| table().of_name(&name.parse().unwrap());
+        for local in [
+            "openai-compatible@http://127.0.0.1:9/v1/m",
+            "vllm@http://localhost:8000/v1/m",
+            "vllm/m",
+            "ollama/m",
+        ] {
+            let price = price(local);
+            assert_eq!((price.known, price.output), (true, 0), "{local}");
+        }
+        for elsewhere in [
+            "openai-compatible@https://gpu.example/v1/m",
+            "vllm@http://10.0.0.1:8000/v1/m",
+            "anthropic@http://127.0.0.1:9/v1/strong",
+        ] {
+            assert!(!price(elsewhere).known, "{elsewhere}");
+        }
+    }
+
+    #[test]
+    fn limits_stand_beside_prices() {
+        let limits = table().limits("anthropic/claude-opus-5-5");
+        assert_eq!(
+            (limits.context, limits.output),
+            (Some(1_000_000), Some(128_000))
+        );
+        assert_eq!(table().limits("somewhere/new"), ModelLimits::default());
     }
 
     #[test]
@@ -236,6 +313,7 @@ mod tests {
             cache_read: 300_000,
             cache_write: 3_750_000,
             as_of: None,
+            known: true,
         };
         let usage = TokenUsage {
             input: 1_000_000,
@@ -255,7 +333,7 @@ mod tests {
             prices in proptest::array::uniform4(0_u64..1 << 40),
         ) {
             let [i, o, r, w] = prices;
-            let price = ModelPrice { input: i, output: o, cache_read: r, cache_write: w, as_of: None };
+            let price = ModelPrice { input: i, output: o, cache_read: r, cache_write: w, as_of: None, known: true };
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
             let part = |n: u64| (n as f64 * used) as u64;
             let usage = TokenUsage { input: part(input), output: part(output), cache_read: read, cache_write: write, reasoning: 0 };

@@ -18,11 +18,21 @@ pub fn input_bound(body: &[u8], context: Option<u64>) -> u64 {
 /// The worst case of one call, to be reserved before it is made. Time is not part of it: calls
 /// run beside each other, and what is left of a run's time is a deadline to each of them.
 pub fn worst_case(price: &ModelPrice, input: u64, output: u64) -> BudgetAmounts {
-    BudgetAmounts::none()
+    let worst = BudgetAmounts::none()
         .with(BudgetDimension::MicroUsd, price.at_most(input, output))
         .with(BudgetDimension::InputTokens, input)
         .with(BudgetDimension::OutputTokens, output)
-        .with(BudgetDimension::ModelCalls, 1)
+        .with(BudgetDimension::ModelCalls, 1);
+    counted(price, worst)
+}
+
+/// With the call counted among those without a price, where it is one.
+fn counted(price: &ModelPrice, amounts: BudgetAmounts) -> BudgetAmounts {
+    if price.known {
+        amounts
+    } else {
+        amounts.with(BudgetDimension::UnpricedCalls, 1)
+    }
 }
 
 /// What a call used. Where the server did not say, the worst case is what it used.
@@ -34,11 +44,12 @@ pub fn actual(
     let Some(usage) = usage else {
         return worst.clone();
     };
-    BudgetAmounts::none()
+    let used = BudgetAmounts::none()
         .with(BudgetDimension::MicroUsd, price.of(usage))
         .with(BudgetDimension::InputTokens, usage.input)
         .with(BudgetDimension::OutputTokens, usage.output)
-        .with(BudgetDimension::ModelCalls, 1)
+        .with(BudgetDimension::ModelCalls, 1);
+    counted(price, used)
 }
 
 #[cfg(test)]

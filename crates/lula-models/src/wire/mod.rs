@@ -6,6 +6,7 @@ mod assembly;
 mod embeddings;
 mod failure;
 mod frames;
+mod generations;
 mod ollama;
 mod openai_chat;
 mod openai_responses;
@@ -21,6 +22,7 @@ pub use assembly::StreamDelta;
 pub use embeddings::{embedding_body, embedding_path, embedding_usage, read_embeddings};
 pub use failure::{ServerFailure, ServerFailureKind, read_failure};
 pub use frames::{StreamFrameError, StreamFrames, StreamFraming};
+pub(crate) use generations::reasons;
 pub use quirks::{JsonOutput, ServerQuirks};
 
 /// Longest answer that is read, in bytes.
@@ -144,15 +146,6 @@ pub(crate) fn is_strict(schema: &Value) -> bool {
     }
 }
 
-/// Whether OpenAI's model takes a temperature: its reasoning models refuse one.
-pub(crate) fn takes_temperature(model: &str) -> bool {
-    let name = model.rsplit('/').next().unwrap_or(model);
-    let reasons = ["o1", "o3", "o4", "gpt-5"]
-        .iter()
-        .any(|start| name.starts_with(start));
-    !reasons || name.starts_with("gpt-5-chat")
-}
-
 /// Reads one answer as its bytes arrive, cut wherever the network cuts them.
 #[derive(Debug)]
 pub struct ResponseDecoder {
@@ -165,7 +158,7 @@ enum Mode {
     Whole(WireProtocol),
     Streamed {
         frames: StreamFrames,
-        reader: Reader,
+        reader: Box<Reader>,
     },
 }
 
@@ -183,7 +176,7 @@ impl ResponseDecoder {
         let mode = if streamed {
             Mode::Streamed {
                 frames: StreamFrames::new(wire.framing()),
-                reader: match wire {
+                reader: Box::new(match wire {
                     WireProtocol::Chat => Reader::Chat(openai_chat::OpenAiChatReader::default()),
                     WireProtocol::Responses => {
                         Reader::Responses(openai_responses::OpenAiResponsesReader::default())
@@ -192,7 +185,7 @@ impl ResponseDecoder {
                         Reader::Messages(anthropic::AnthropicReader::default())
                     }
                     WireProtocol::Ollama => Reader::Ollama(ollama::OllamaReader::default()),
-                },
+                }),
             }
         } else {
             Mode::Whole(wire)
@@ -245,7 +238,7 @@ impl ResponseDecoder {
                 for frame in frames.finish().map_err(malformed)? {
                     reader.take(&frame, &mut deltas)?;
                 }
-                match reader {
+                match &mut **reader {
                     Reader::Chat(reader) => std::mem::take(reader).finish()?,
                     Reader::Responses(reader) => std::mem::take(reader).finish()?,
                     Reader::Messages(reader) => std::mem::take(reader).finish()?,

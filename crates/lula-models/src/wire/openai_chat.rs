@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::assembly::{AssembledAnswer, Assembly, ListedCall, StreamDelta, settle_stop};
 use super::failure::reported;
 use super::quirks::{JsonOutput, ServerQuirks};
-use super::{WireError, WireProtocol, is_strict, malformed, read, takes_temperature};
+use super::{WireError, WireProtocol, is_strict, malformed, read, reasons};
 use crate::normal::{
     MessagePart, MessageRole, ModelMessage, ModelRequest, ModelStopReason, OutputShape,
     ThinkingEffort, TokenUsage,
@@ -20,16 +20,14 @@ pub(super) fn request(
     let mut body = Map::new();
     body.insert("model".into(), request.model.clone().into());
     body.insert("messages".into(), messages(&request.messages));
-    let limit = if quirks.max_completion_tokens {
+    let reasons = reasons(&request.model);
+    let limit = if quirks.max_completion_tokens || reasons {
         "max_completion_tokens"
     } else {
         "max_tokens"
     };
     body.insert(limit.into(), request.max_tokens.into());
-    if let Some(temperature) = request
-        .temperature
-        .filter(|_| takes_temperature(&request.model))
-    {
+    if let Some(temperature) = request.temperature.filter(|_| !reasons) {
         body.insert("temperature".into(), temperature.into());
     }
     if let (Some(seed), true) = (request.seed, quirks.seed) {
@@ -136,10 +134,30 @@ fn messages(messages: &[ModelMessage]) -> Value {
                 out.push(json!({"role": role, "content": content}));
             }
         } else {
-            out.push(json!({"role": role, "content": content, "tool_calls": calls}));
+            let mut said = json!({"role": role, "content": content, "tool_calls": calls});
+            if let Value::Object(said) = &mut said {
+                said.extend(kept_notes(&message.parts));
+            }
+            out.push(said);
         }
     }
     Value::Array(out)
+}
+
+/// The notes that led to calls, in the fields they came in: a server that gives some wants them back with
+/// the calls, and some refuse them without.
+fn kept_notes(parts: &[MessagePart]) -> Map<String, Value> {
+    let notes = parts.iter().filter_map(|part| match part {
+        MessagePart::Reasoning {
+            wire: WireProtocol::Chat,
+            raw: Value::Object(raw),
+            ..
+        } => Some(raw.clone()),
+        _ => None,
+    });
+    let known = |field: &str| NOTE_TEXTS.contains(&field) || field == NOTE_BLOCKS;
+    let fields = notes.flatten();
+    fields.filter(|(field, _)| known(field)).collect()
 }
 
 fn content(parts: &[MessagePart]) -> Option<Value> {
@@ -181,9 +199,9 @@ pub(super) fn response(body: &Value) -> Result<AssembledAnswer, WireError> {
         .ok_or_else(|| malformed("a choice without a message"))?;
     let stop = stop(read::text(choice, "finish_reason"));
     let mut parts = Vec::new();
-    if let Some(text) = reasoning(message) {
-        parts.push(notes(text));
-    }
+    let mut raw = RawNotes::default();
+    raw.take(message);
+    parts.extend(raw.part());
     if let Some(text) = read::text(message, "content").filter(|text| !text.is_empty()) {
         parts.push(MessagePart::text(text));
     }
@@ -202,18 +220,75 @@ pub(super) fn response(body: &Value) -> Result<AssembledAnswer, WireError> {
     Ok((parts, stop, body.get("usage").and_then(usage)))
 }
 
-fn notes(text: &str) -> MessagePart {
-    MessagePart::Reasoning {
-        wire: WireProtocol::Chat,
-        text: text.to_owned(),
-        raw: Value::Null,
-    }
+/// Fields in which servers give the notes of a model as text.
+const NOTE_TEXTS: [&str; 2] = ["reasoning_content", "reasoning"];
+/// And as blocks (`OpenRouter`), which come back as they were.
+const NOTE_BLOCKS: &str = "reasoning_details";
+
+/// The notes of a model as they come, piece by piece or whole.
+#[derive(Debug, Default)]
+struct RawNotes {
+    field: &'static str,
+    text: String,
+    blocks: Vec<Value>,
 }
 
-fn reasoning(message: &Value) -> Option<&str> {
-    read::text(message, "reasoning_content")
-        .or_else(|| read::text(message, "reasoning"))
-        .filter(|text| !text.is_empty())
+impl RawNotes {
+    /// Takes what a message or a piece of one holds, and tells its text.
+    fn take<'a>(&mut self, message: &'a Value) -> Option<&'a str> {
+        let blocks = message.get(NOTE_BLOCKS).and_then(Value::as_array);
+        for block in blocks.into_iter().flatten() {
+            self.block(block);
+        }
+        let (field, text) = NOTE_TEXTS
+            .iter()
+            .find_map(|field| Some((*field, read::text(message, field)?)))
+            .filter(|(_, text)| !text.is_empty())?;
+        self.field = field;
+        self.text.push_str(text);
+        Some(text)
+    }
+
+    /// Pieces of one block follow each other and have its index.
+    fn block(&mut self, piece: &Value) {
+        let same = |last: &Value| {
+            let of = |key: &str| last.get(key) == piece.get(key);
+            piece.get("index").is_some() && of("index") && of("type")
+        };
+        let Some(Value::Object(last)) = self.blocks.last_mut().filter(|last| same(last)) else {
+            self.blocks.push(piece.clone());
+            return;
+        };
+        for (key, value) in piece.as_object().into_iter().flatten() {
+            let grows = matches!(key.as_str(), "text" | "summary" | "data" | "signature");
+            match (last.get_mut(key), value) {
+                (Some(Value::String(so_far)), Value::String(more)) if grows => {
+                    so_far.push_str(more);
+                }
+                (_, Value::Null) => {}
+                _ => {
+                    last.insert(key.clone(), value.clone());
+                }
+            }
+        }
+    }
+
+    fn part(self) -> Option<MessagePart> {
+        if self.text.is_empty() && self.blocks.is_empty() {
+            return None;
+        }
+        let mut raw = Map::new();
+        if self.blocks.is_empty() {
+            raw.insert(self.field.to_owned(), self.text.clone().into());
+        } else {
+            raw.insert(NOTE_BLOCKS.to_owned(), self.blocks.into());
+        }
+        Some(MessagePart::Reasoning {
+            wire: WireProtocol::Chat,
+            text: self.text,
+            raw: Value::Object(raw),
+        })
+    }
 }
 
 fn stop(reason: Option<&str>) -> ModelStopReason {
@@ -245,7 +320,7 @@ const CALLS: u64 = 2;
 #[derive(Debug, Default)]
 pub(super) struct OpenAiChatReader {
     assembly: Assembly,
-    notes: String,
+    notes: RawNotes,
     stop: Option<ModelStopReason>,
     refused: bool,
     usage: Option<TokenUsage>,
@@ -278,9 +353,8 @@ impl OpenAiChatReader {
     }
 
     fn delta(&mut self, delta: &Value, deltas: &mut Vec<StreamDelta>) -> Result<(), WireError> {
-        if let Some(text) = reasoning(delta) {
+        if let Some(text) = self.notes.take(delta) {
             deltas.push(StreamDelta::Reasoning(text.to_owned()));
-            self.notes.push_str(text);
         }
         if let Some(text) = read::text(delta, "content") {
             self.assembly.text(WORDS, text, deltas);
@@ -330,8 +404,8 @@ impl OpenAiChatReader {
         let Some(stop) = self.stop else {
             return Err(WireError::Cut);
         };
-        if !self.notes.is_empty() {
-            self.assembly.done(NOTES, notes(&self.notes));
+        if let Some(notes) = self.notes.part() {
+            self.assembly.done(NOTES, notes);
         }
         let parts = self.assembly.finish(&stop);
         let stop = if self.refused {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::assembly::{AssembledAnswer, StreamDelta, settle_stop, whole_call};
 use super::failure::reported;
-use super::{WireError, WireProtocol, is_strict, malformed, read, takes_temperature};
+use super::{WireError, WireProtocol, is_strict, malformed, read, reasons};
 use crate::normal::{
     MessagePart, MessageRole, ModelMessage, ModelRequest, ModelStopReason, OutputShape,
     ThinkingEffort, TokenUsage,
@@ -27,14 +27,14 @@ pub(super) fn request(request: &ModelRequest, streamed: bool) -> Result<Value, W
     body.insert("input".into(), rest.iter().flat_map(items).collect());
     body.insert("max_output_tokens".into(), request.max_tokens.into());
     body.insert("store".into(), false.into());
-    if let Some(temperature) = request
-        .temperature
-        .filter(|_| takes_temperature(&request.model))
-    {
+    if let Some(temperature) = request.temperature.filter(|_| !reasons(&request.model)) {
         body.insert("temperature".into(), temperature.into());
     }
     if request.effort != ThinkingEffort::Off {
         body.insert("reasoning".into(), json!({"effort": request.effort}));
+    }
+    // Nothing is stored, so notes must come with what is needed to send them back.
+    if request.effort != ThinkingEffort::Off || reasons(&request.model) {
         body.insert("include".into(), json!(["reasoning.encrypted_content"]));
     }
     if !request.tools.is_empty() {
@@ -122,7 +122,7 @@ fn items(message: &ModelMessage) -> Vec<Value> {
                 wire: WireProtocol::Responses,
                 raw,
                 ..
-            } => {
+            } if is_whole(raw) => {
                 flush(&mut content, &mut items);
                 items.push(raw.clone());
             }
@@ -131,6 +131,12 @@ fn items(message: &ModelMessage) -> Vec<Value> {
     }
     flush(&mut content, &mut items);
     items
+}
+
+/// Whether a note can be sent back: the server has forgotten it, and an id alone means nothing to it.
+fn is_whole(note: &Value) -> bool {
+    let held = |key: &str| note.get(key).is_some_and(|value| !value.is_null());
+    held("encrypted_content") || !held("id")
 }
 
 pub(super) fn response(body: &Value) -> Result<AssembledAnswer, WireError> {

@@ -61,13 +61,13 @@ impl ServerQuirks {
             cache_prompt: false,
             tokenize: false,
             seed: true,
-            effort: false,
+            // It is sent only where a person asked for it, and left out once a server refuses it.
+            effort: true,
             ask_usage: false,
         };
         match name {
             "openai" => Self {
                 max_completion_tokens: true,
-                effort: true,
                 ..careful
             },
             "llamacpp" => Self {
@@ -82,7 +82,6 @@ impl ServerQuirks {
             },
             "openrouter" => Self {
                 ask_usage: true,
-                effort: true,
                 ..careful
             },
             "digitalocean" => Self {

@@ -79,7 +79,7 @@ proptest! {
         steps in proptest::collection::vec(step(), 1..60),
     ) {
         let [input, output, cache_read, cache_write] = prices;
-        let price = ModelPrice { input, output, cache_read, cache_write, as_of: None };
+        let price = ModelPrice { input, output, cache_read, cache_write, as_of: None, known: true };
         let mut ledger = SpendLedger::default();
         for ((name, above), limit) in ACCOUNTS.into_iter().zip(limits) {
             ledger.open(name, above, usd(limit)).unwrap();

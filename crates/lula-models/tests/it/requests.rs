@@ -104,7 +104,7 @@ fn strictness_and_temperature_are_asked_only_where_they_are_taken() {
 }
 
 #[test]
-fn anthropic_gets_the_last_four_seams_and_alternating_turns() {
+fn anthropic_gets_the_first_two_and_the_last_two_seams_and_alternating_turns() {
     let mut messages: Vec<ModelMessage> = (0..6)
         .map(|n| ModelMessage::user(format!("{n}")).cached())
         .collect();
@@ -117,7 +117,132 @@ fn anthropic_gets_the_last_four_seams_and_alternating_turns() {
     );
     assert_eq!(pretty(&body).matches("cache_control").count(), 4);
     assert_eq!(body["messages"].as_array().unwrap().len(), 1);
-    assert!(body["system"][0].get("cache_control").is_none());
+    assert!(body["system"][0].get("cache_control").is_some());
+    let blocks = body["messages"][0]["content"].as_array().unwrap();
+    let seams = blocks
+        .iter()
+        .map(|block| block.get("cache_control").is_some());
+    assert_eq!(
+        seams.collect::<Vec<_>>(),
+        [true, false, false, false, true, true]
+    );
+}
+
+#[test]
+fn effort_in_every_protocol_and_generation() {
+    let request = |model: &str| {
+        let mut request = ModelRequest::new(model, vec![ModelMessage::user("hi")], 16_000);
+        request.effort = ThinkingEffort::Medium;
+        request.temperature = Some(0.0);
+        request
+    };
+    let rows = [
+        (WireProtocol::Chat, "openai", "gpt-5.5"),
+        (WireProtocol::Chat, "openai-compatible", "m"),
+        (WireProtocol::Responses, "openai", "gpt-5.5"),
+        (WireProtocol::Messages, "anthropic", "claude-sonnet-4-5"),
+        (WireProtocol::Messages, "anthropic", "claude-opus-4-6"),
+        (WireProtocol::Messages, "anthropic", "claude-opus-5-5"),
+        (WireProtocol::Ollama, "ollama", "qwen3"),
+    ];
+    let all: Vec<String> = rows
+        .into_iter()
+        .map(|(wire, quirks, model)| {
+            format!("{model}: {}", body(wire, quirks, &request(model), false))
+        })
+        .collect();
+    insta::assert_snapshot!(all.join("\n"));
+}
+
+#[test]
+fn a_schema_is_given_to_models_that_refuse_to_be_forced_to_a_tool() {
+    let closed = json!({"type": "object", "required": ["n"], "additionalProperties": false,
+        "properties": {"n": {"type": "integer"}}});
+    let open = json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}});
+    let of = |model: &str, schema: &Value| {
+        let output = OutputShape::Json {
+            name: "n".into(),
+            schema: schema.clone(),
+        };
+        let request =
+            ModelRequest::new(model, vec![ModelMessage::user("hi")], 10).with_output(output);
+        body(WireProtocol::Messages, "anthropic", &request, false)
+    };
+    let held = of("claude-opus-5-5", &closed);
+    assert_eq!(
+        held["output_config"]["format"],
+        json!({"type": "json_schema", "schema": closed})
+    );
+    assert_eq!((held.get("tools"), held.get("tool_choice")), (None, None));
+    let offered = of("claude-opus-5-5", &open);
+    assert_eq!(offered["tools"][0]["input_schema"], open);
+    assert_eq!(offered.get("tool_choice"), None);
+    let forced = of("claude-sonnet-4-5", &closed);
+    assert_eq!(forced["tool_choice"]["name"], "answer");
+}
+
+#[test]
+fn notes_go_back_with_the_calls_they_led_to() {
+    let call = MessagePart::Call(lula_models::normal::ModelToolCall {
+        id: "c1".into(),
+        name: "read_file".into(),
+        arguments: json!({"path": "a"}),
+    });
+    let notes = |wire, raw| MessagePart::Reasoning {
+        wire,
+        text: "hm".into(),
+        raw,
+    };
+    let body_with = |wire, model: &str, raw, effort| {
+        let said = ModelMessage {
+            role: MessageRole::Assistant,
+            parts: vec![notes(wire, raw), call.clone()],
+            cache_here: false,
+        };
+        let mut request = ModelRequest::new(model, vec![ModelMessage::user("hi"), said], 16_000);
+        request.effort = effort;
+        body(wire, "openai-compatible", &request, false)
+    };
+    let off = ThinkingEffort::Off;
+    let chat = body_with(
+        WireProtocol::Chat,
+        "m",
+        json!({"reasoning_content": "hm"}),
+        off,
+    );
+    assert_eq!(chat["messages"][1]["reasoning_content"], "hm");
+    let whole = json!({"type": "reasoning", "id": "r", "encrypted_content": "x"});
+    let sent = body_with(WireProtocol::Responses, "gpt-5.5", whole.clone(), off);
+    assert_eq!(sent["input"][1], whole);
+    assert_eq!(sent["include"], json!(["reasoning.encrypted_content"]));
+    // The server stores nothing: an id alone means nothing to it.
+    let forgotten = json!({"type": "reasoning", "id": "r"});
+    let sent = body_with(WireProtocol::Responses, "gpt-5.5", forgotten, off);
+    assert_eq!(sent["input"][1]["type"], "function_call");
+    // Without the notes that led to a call a budget for thinking is refused.
+    let high = ThinkingEffort::High;
+    let block = json!({"type": "thinking", "thinking": "hm", "signature": "s"});
+    let sent = body_with(
+        WireProtocol::Messages,
+        "claude-sonnet-4-5",
+        block.clone(),
+        high,
+    );
+    assert_eq!(sent["messages"][1]["content"][0], block);
+    assert_eq!(sent["thinking"]["budget_tokens"], 8_000);
+    let bare = ModelMessage {
+        role: MessageRole::Assistant,
+        parts: vec![call.clone()],
+        cache_here: false,
+    };
+    let mut request = ModelRequest::new(
+        "claude-sonnet-4-5",
+        vec![ModelMessage::user("hi"), bare],
+        16_000,
+    );
+    request.effort = high;
+    let sent = body(WireProtocol::Messages, "anthropic", &request, false);
+    assert_eq!(sent.get("thinking"), None);
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! change.
 
 mod near;
+mod others;
 mod projects;
 mod words;
 
@@ -22,6 +23,7 @@ use crate::search::{
 pub use crate::suite::WHOLE;
 use crate::syntax::is_test_path;
 pub use near::home;
+pub use others::others_tests;
 use projects::JudgingSuites;
 pub use words::{
     AcceptanceBaseline, AcceptanceResult, ChangedFile, NearestTestsResult, ProjectTestResults,

@@ -71,7 +71,7 @@ impl RunnerEffect for CommitAgentChangeEffect<'_> {
         subject: &mut EffectSubject,
     ) -> Result<PerformedEffect<CommittedAgentChangeView>, EffectFailure> {
         let files: Vec<String> = taken.files.iter().map(|file| file.path.clone()).collect();
-        let outside = scope::outside(&self.room.invariants, &files);
+        let outside = scope::outside(&self.room.invariants(), &files);
         let order = BranchDelivery {
             branch: "",
             message: &self.order.message,

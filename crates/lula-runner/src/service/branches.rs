@@ -208,7 +208,26 @@ impl RunnerService {
             return self.view_cleared(&asked.workspace);
         }
         let title = format!("lula run {}", asked.branch.run);
-        self.furnish_checkout(&checkout, &title, &asked.write_scope)
+        let view = self.furnish_checkout(&checkout, &title, &asked.write_scope)?;
+        self.widen(&asked.workspace, &asked.write_scope)?;
+        Ok(view)
+    }
+
+    /// Gives the agent of a workspace that was opened before more files to write; none are taken away,
+    /// so that opening it again as it was first opened changes nothing.
+    fn widen(&self, id: &WorkspaceId, patterns: &[String]) -> Result<(), RequestRefusal> {
+        let mut declared = self.ledger().declared(id)?;
+        // Nothing declared means anywhere, and no less.
+        let new = |pattern: &&String| !declared.contains(pattern);
+        let new: Vec<String> = patterns.iter().filter(new).cloned().collect();
+        if new.is_empty() || declared.is_empty() {
+            return Ok(());
+        }
+        declared.extend(new);
+        let invariants = scope::invariants(&declared)?;
+        self.ledger().declare(id, &declared)?;
+        self.room(id)?.hold_to(invariants);
+        Ok(())
     }
 
     fn make_over(

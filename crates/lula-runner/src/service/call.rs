@@ -3,8 +3,8 @@
 use lula_gate::approvals;
 use lula_gate::rules::{GateAct, Ruling};
 use lula_protocol::{
-    Digest, EffectClass, Principal, SandboxReceipt, TextOrigin, ToolAction, ToolCall, ToolOutcome,
-    ToolOutput, ToolOutputDetails, ToolResult,
+    Code, Digest, EffectClass, Principal, SandboxReceipt, TextOrigin, ToolAction, ToolCall,
+    ToolOutcome, ToolOutput, ToolOutputDetails, ToolResult,
 };
 use lula_sandbox::policy::{Network, SandboxPolicy};
 
@@ -19,13 +19,15 @@ use super::proposal::{plan, shown};
 use super::refusal::RequestRefusal;
 use super::room::RunnerWorkspace;
 use super::snapshots::snapshot_named;
-use super::{RunnerService, git, result, scope};
+use super::{RunnerService, git, jobs, result, scope, strays};
 use crate::halt::CommandStopper;
 
 /// How far an act can reach: a command that may use the network is not held by its workspace.
 fn reach(action: &ToolAction, policy: &SandboxPolicy) -> EffectClass {
     match action {
-        ToolAction::Exec(_) if policy.network != Network::None => EffectClass::External,
+        ToolAction::Exec(_) | ToolAction::Job(_) if policy.network != Network::None => {
+            EffectClass::External
+        }
         _ => EffectClass::Tree,
     }
 }
@@ -124,7 +126,9 @@ impl RunnerEffect for ToolCallEffect<'_> {
             }
         };
         let before = |path: &str| plan.as_ref().and_then(|plan| plan.text_before(path));
-        let mut act = scope::within(GateAct::over(&call.action, before), &room.invariants);
+        let judged = jobs::judged(room, &call.action);
+        let action = judged.as_ref().unwrap_or(&call.action);
+        let mut act = scope::within(GateAct::over(action, before), &room.invariants());
         if let Some(plan) = &plan {
             act = act.writing(plan.images.iter().map(|image| image.path.clone()));
         }
@@ -167,7 +171,10 @@ impl RunnerEffect for ToolCallEffect<'_> {
     ) -> Result<PerformedEffect<ToolResult>, EffectFailure> {
         subject.diff = diff;
         let under_way = service.halts.begin(&self.asked.effect);
-        let (outcome, receipt) = perform(self.room, self.asked, &under_way.halt)?;
+        let (mut outcome, receipt) = perform(service, self.room, self.asked, &under_way.halt)?;
+        if matches!(self.asked.action, ToolAction::Exec(_)) {
+            strays::put_back(service, self.room, &mut outcome);
+        }
         Ok(self.performed(outcome, receipt))
     }
 }
@@ -178,10 +185,13 @@ impl RunnerService {
         digest(call)?;
         let room = self.room(&call.workspace)?;
         if !is_effect(&call.action) {
-            let act = scope::within(GateAct::of(&call.action), &room.invariants);
+            let act = scope::within(GateAct::of(&call.action), &room.invariants());
             let verdict = gate::judge(&room.rules, &act);
             if verdict.ruling == Ruling::Allow {
-                let mut outcome = super::read(&room, &call.action)?;
+                let mut outcome = match &call.action {
+                    ToolAction::Job(job) => jobs::act(self, &room, &call.effect, job)?,
+                    action => super::read(&room, action)?,
+                };
                 if let ToolOutcome::Done { output } = &mut outcome {
                     gate::label(output);
                 }
@@ -204,6 +214,7 @@ fn digest(call: &ToolCall) -> Result<Digest, RequestRefusal> {
 fn about(action: &ToolAction) -> String {
     match action {
         ToolAction::Exec(exec) => lula_gate::redact::redact_words(&exec.argv).join(" "),
+        ToolAction::Job(job) => job.job.clone(),
         ToolAction::WriteFile(write) => write.path.clone(),
         ToolAction::ApplyPatch(_) => GateAct::of(action).writes().join(" "),
         ToolAction::Snapshot(snapshot) => snapshot.label.clone(),
@@ -213,11 +224,20 @@ fn about(action: &ToolAction) -> String {
 }
 
 fn perform(
+    service: &RunnerService,
     room: &RunnerWorkspace,
     call: &ToolCall,
     halt: &CommandStopper,
 ) -> Result<(ToolOutcome, Option<SandboxReceipt>), RequestRefusal> {
     match &call.action {
+        ToolAction::Exec(asked) if asked.background => {
+            if halt.is_set() {
+                let message = "it was stopped before it began";
+                return Ok((exec::failed(Code::CommandNotStarted, message), None));
+            }
+            Ok((jobs::start(service, room, call, asked)?, None))
+        }
+        ToolAction::Job(asked) => Ok((jobs::act(service, room, &call.effect, asked)?, None)),
         ToolAction::Exec(asked) => exec::run(asked, &*room.live()?, halt),
         ToolAction::Git(asked) => git::run(asked, &*room.live()?),
         ToolAction::Snapshot(asked) => {

@@ -56,7 +56,7 @@ impl RunnerEffect for Commit<'_> {
         let added =
             settled(&diff, &selection).map(|change| views::added(&room.workspace(), change));
         let act = GateAct::commit(paths.clone(), added);
-        let strays = scope::denials(&room.invariants, settled(&diff, &selection));
+        let strays = scope::denials(&room.invariants(), settled(&diff, &selection));
         let permission = if strays.is_empty() {
             EffectPermission::Judged {
                 rules: gate::version(&room.rules)?,

@@ -3,7 +3,6 @@
 //! (`deliver_all.rs`). Rules judge what they change like a commit, since commands in the sandbox
 //! write files without asking the gate.
 
-use lula_gate::rules::GateAct;
 use lula_protocol::{Digest, EffectId, Principal, RunId};
 use lula_workspace::checkout::{self, BranchDelivery, CheckoutError, GitChange};
 use lula_workspace::{Checkout, WorkspaceError};
@@ -19,9 +18,10 @@ use super::effect::{
 use super::gate::{self, ShownApproval};
 use super::refusal::RequestRefusal;
 use super::room::RunnerWorkspace;
+use super::task_history::{self, TaskCommits};
 use super::{RunnerService, scope, views};
 use lula_runner_api::{
-    ChangeDelivery, DeliverChanges, DeliveredChanges, DeliveredView, EffectCall,
+    ChangeDelivery, DeliverChanges, DeliveredChanges, DeliveredView, EffectCall, TaskHistory,
 };
 
 /// What a delivery is called in the audit.
@@ -40,6 +40,8 @@ struct DeliveryRequest<'a> {
     message: &'a str,
     at: u64,
     into_files: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history: Option<&'a TaskHistory>,
 }
 
 /// A judged change on its way into its repository, as a branch or into the files of its checkout.
@@ -52,7 +54,7 @@ struct Deliver<'a> {
 
 impl RunnerEffect for Deliver<'_> {
     type Output = DeliveredView;
-    type Plan = (Checkout, GitChange);
+    type Plan = (Checkout, GitChange, Option<TaskCommits>);
 
     fn request(&self) -> &EffectCallerRequest {
         &self.request
@@ -75,12 +77,12 @@ impl RunnerEffect for Deliver<'_> {
         }
         shown_whole(&taken)?;
         let paths: Vec<String> = taken.files.iter().map(|file| file.path.clone()).collect();
-        let added = lula_gate::rules::added_lines(&taken.diff);
-        let act = GateAct::commit(paths.clone(), [added]);
+        let tasks = service.task_commits(&self.call.run, &checkout, self.delivery)?;
+        let act = task_history::act(&taken, tasks.as_ref());
         let labels: String = paths.iter().map(|path| views::labels(path)).collect();
         let permission = EffectPermission::Judged {
             rules: gate::version(&room.rules)?,
-            verdict: gate::judge(&room.rules, &scope::within(act, &room.invariants)),
+            verdict: gate::judge(&room.rules, &scope::within(act, &room.invariants())),
             shown: ShownApproval {
                 rendered: format!("{labels}{}", taken.diff),
                 base_tree: taken.digest,
@@ -96,14 +98,14 @@ impl RunnerEffect for Deliver<'_> {
             // Doing it again makes the same branch.
             before: EffectRollback::Nothing,
             subject,
-            plan: (checkout, taken),
+            plan: (checkout, taken, tasks),
         }))
     }
 
     fn perform(
         &mut self,
         service: &RunnerService,
-        (checkout, taken): (Checkout, GitChange),
+        (checkout, taken, tasks): Self::Plan,
         _: &mut EffectSubject,
     ) -> Result<PerformedEffect<DeliveredView>, EffectFailure> {
         if self.delivery.into_files {
@@ -115,7 +117,13 @@ impl RunnerEffect for Deliver<'_> {
             message: &self.delivery.message,
             at: self.delivery.at,
         };
-        let done = checkout::delivered(&checkout, &taken, &order)?;
+        let done = match tasks {
+            None => checkout::delivered(&checkout, &taken, &order)?,
+            Some(tasks) => {
+                let last = tasks.line_up(&checkout, &taken, &order)?;
+                checkout::name_commit(&checkout, order.branch, last, &|commit| tasks.bring(commit))?
+            }
+        };
         Ok(PerformedEffect::done(DeliveredView {
             branch: Some(self.delivery.branch.clone()),
             commit: Some(done.commit),
@@ -168,6 +176,7 @@ impl RunnerService {
             message,
             at: delivery.at,
             into_files: delivery.into_files,
+            history: delivery.history.as_ref(),
         };
         let of_run = (&call.effect, &call.run, call.epoch);
         let request = self.caller_request((who, TOOL), id, of_run, request(id, &asked)?);

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use lula_gate::rules::{GateAct, GateVerdict, Ruling};
+use lula_gate::rules::{GateVerdict, Ruling};
 use lula_protocol::digest::DigestDomain;
 use lula_protocol::{Digest, EffectId, Principal, RunId, WorkspaceId};
 use lula_workspace::Checkout;
@@ -26,9 +26,10 @@ use super::effect::{
 use super::gate::{self, ShownApproval};
 use super::refusal::RequestRefusal;
 use super::room::RunnerWorkspace;
+use super::task_history::{self, TaskCommits};
 use super::{RunnerService, scope, views};
 use lula_runner_api::{
-    ChangeDelivery, DeliverChanges, DeliveredChanges, DeliveredView, EffectCall,
+    ChangeDelivery, DeliverChanges, DeliveredChanges, DeliveredView, EffectCall, TaskHistory,
 };
 
 /// What it is called in the audit.
@@ -52,6 +53,8 @@ struct DeliveryPart<'a> {
     branch: &'a str,
     message: &'a str,
     at: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history: Option<&'a TaskHistory>,
 }
 
 impl<'a> DeliveryPart<'a> {
@@ -62,6 +65,7 @@ impl<'a> DeliveryPart<'a> {
             branch: &delivery.branch,
             message: &delivery.message,
             at: delivery.at,
+            history: delivery.history.as_ref(),
         }
     }
 }
@@ -71,6 +75,7 @@ struct LoadedDelivery<'a> {
     part: &'a ChangeDelivery,
     checkout: Checkout,
     taken: GitChange,
+    tasks: Option<TaskCommits>,
     verdict: GateVerdict,
     rules: Digest,
 }
@@ -102,7 +107,7 @@ impl<'a> RunnerEffect for DeliverAll<'a> {
         for part in &self.call.order.deliveries {
             let room = self.rooms.iter().find(|room| room.id == part.workspace);
             let gone = || RequestRefusal::NoWorkspace(part.workspace.clone());
-            parts.push(service.load(part, room.ok_or_else(gone)?)?);
+            parts.push(service.load(&self.call.run, part, room.ok_or_else(gone)?)?);
         }
         let verdict = strictest(&parts)?;
         let shown = shown(&parts)?;
@@ -126,15 +131,23 @@ impl<'a> RunnerEffect for DeliverAll<'a> {
         };
         // A branch that is in the way stops all of it here.
         let branches = parts.iter().map(|part| {
-            checkout::prepare(&RepositoryDelivery {
-                checkout: &part.checkout,
-                taken: &part.taken,
-                order: BranchDelivery {
-                    branch: &part.part.branch,
-                    message: &part.part.message,
-                    at: part.part.at,
-                },
-            })
+            let order = BranchDelivery {
+                branch: &part.part.branch,
+                message: &part.part.message,
+                at: part.part.at,
+            };
+            let (checkout, taken) = (&part.checkout, &part.taken);
+            match &part.tasks {
+                None => checkout::prepare(&RepositoryDelivery {
+                    checkout,
+                    taken,
+                    order,
+                }),
+                Some(tasks) => {
+                    let last = tasks.line_up(checkout, taken, &order)?;
+                    checkout::prepare_commit(checkout, order.branch, last)
+                }
+            }
         });
         let branches = branches.collect::<Result<Vec<_>, _>>()?;
         Ok(EffectPreparation::Ready(PreparedEffect {
@@ -152,7 +165,10 @@ impl<'a> RunnerEffect for DeliverAll<'a> {
         _: &mut EffectSubject,
     ) -> Result<PerformedEffect<DeliveredChanges>, EffectFailure> {
         for (part, branch) in parts.iter().zip(&branches) {
-            part.checkout.bring(&branch.commit)?;
+            match &part.tasks {
+                None => part.checkout.bring(&branch.commit)?,
+                Some(tasks) => tasks.bring(&branch.commit)?,
+            }
         }
         checkout::create_all(service.git()?, &branches)?;
         Ok(PerformedEffect::done(delivered(&branches)))
@@ -195,6 +211,7 @@ impl RunnerService {
 
     fn load<'a>(
         &self,
+        run: &RunId,
         part: &'a ChangeDelivery,
         room: &RunnerWorkspace,
     ) -> Result<LoadedDelivery<'a>, RequestRefusal> {
@@ -208,12 +225,12 @@ impl RunnerService {
             return Err(CheckoutError::Refused(message).into());
         }
         shown_whole(&taken)?;
-        let paths = taken.files.iter().map(|file| file.path.clone());
-        let added = lula_gate::rules::added_lines(&taken.diff);
-        let act = GateAct::commit(paths.collect::<Vec<_>>(), [added]);
+        let tasks = self.task_commits(run, &checkout, part)?;
+        let act = task_history::act(&taken, tasks.as_ref());
         Ok(LoadedDelivery {
+            tasks,
             part,
-            verdict: gate::judge(&room.rules, &scope::within(act, &room.invariants)),
+            verdict: gate::judge(&room.rules, &scope::within(act, &room.invariants())),
             rules: gate::version(&room.rules)?,
             checkout,
             taken,

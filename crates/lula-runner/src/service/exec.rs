@@ -146,7 +146,7 @@ fn kept(stream: &CapturedStream) -> (String, u64) {
     let tail = &bytes[bytes.len().saturating_sub(half).max(head.len())..];
     let dropped = stream.total() - (head.len() + tail.len()) as u64;
     let text = format!(
-        "{}\n[{dropped} bytes left out]\n{}",
+        "{}\n[… {dropped} bytes left out …]\n{}",
         String::from_utf8_lossy(head),
         String::from_utf8_lossy(tail)
     );

@@ -94,10 +94,10 @@ fn one(
     ];
     let exec = ExecCommand {
         argv: plain.iter().chain(words).map(ToString::to_string).collect(),
-        cwd: String::new(),
         env: environment(),
         stdin: input.map(str::to_owned),
         timeout_ms: Some(60_000),
+        ..ExecCommand::default()
     };
     let (outcome, receipt) = exec::run(&exec, live, &CommandStopper::default())?;
     let ToolOutcome::Done { mut output } = outcome else {

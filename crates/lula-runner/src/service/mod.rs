@@ -26,6 +26,7 @@ mod gate;
 mod git;
 #[cfg(test)]
 mod in_process;
+mod jobs;
 mod merge;
 mod proposal;
 mod recovery;
@@ -37,6 +38,8 @@ mod running;
 mod scope;
 mod sessions;
 mod snapshots;
+mod strays;
+mod task_history;
 mod test_runs;
 mod toolbox;
 mod views;

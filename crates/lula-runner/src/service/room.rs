@@ -1,21 +1,24 @@
 //! One open workspace: its private layer, the sandbox around it, and whose turn it is.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use lula_gate::invariants::ActInvariants;
 use lula_gate::rules::RuleSet as Rules;
 use lula_protocol::WorkspaceId;
+use lula_runner_api::START;
 use lula_sandbox::policy::{AbsolutePath, SandboxPolicy};
 use lula_sandbox::{
     HostToolchains, OverlayWorkspace, Sandbox, SandboxEngine, SandboxError, SandboxSession,
 };
+use lula_workspace::checkout::WorkspaceGit;
 use lula_workspace::{
     Checkout, IgnoredLayers, LayerDirectories, PathReplacement, Workspace, WorkspaceError,
     WorkspaceLayer,
 };
 
+use super::jobs::WorkspaceJobs;
 use super::refusal::RequestRefusal;
 use super::toolbox::ToolboxLink;
 use crate::toolbox::ToolFailure;
@@ -52,8 +55,8 @@ pub(crate) struct RunnerWorkspace {
     pub(crate) id: WorkspaceId,
     /// When to ask, here.
     pub(crate) rules: Rules,
-    /// What must hold for every act here.
-    pub(crate) invariants: ActInvariants,
+    /// What must hold for every act here. An agent may be given more files to write.
+    invariants: RwLock<ActInvariants>,
     engine: SandboxEngine,
     policy: SandboxPolicy,
     /// Whether receipts say which paths commands were denied.
@@ -64,6 +67,8 @@ pub(crate) struct RunnerWorkspace {
     workspace: Mutex<Workspace>,
     stand_in: Option<CheckoutStandIn>,
     live: Mutex<Option<Arc<LiveSandbox>>>,
+    /// Commands in the background.
+    pub(super) jobs: WorkspaceJobs,
 }
 
 /// A sandbox that stands around the workspace.
@@ -100,7 +105,7 @@ impl RunnerWorkspace {
         Self {
             id: workspace.id().clone(),
             rules,
-            invariants,
+            invariants: RwLock::new(invariants),
             engine,
             policy,
             explain,
@@ -108,7 +113,20 @@ impl RunnerWorkspace {
             workspace: Mutex::new(workspace),
             stand_in,
             live: Mutex::new(None),
+            jobs: WorkspaceJobs::default(),
         }
+    }
+
+    /// What must hold for every act here.
+    pub(crate) fn invariants(&self) -> ActInvariants {
+        let invariants = self.invariants.read();
+        invariants.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Holds every act from here on to these.
+    pub(crate) fn hold_to(&self, invariants: ActInvariants) {
+        let held = self.invariants.write();
+        *held.unwrap_or_else(PoisonError::into_inner) = invariants;
     }
 
     /// Waits until no other call changes the workspace. There may be none any more by then.
@@ -143,6 +161,7 @@ impl RunnerWorkspace {
     fn build(&self) -> Result<LiveSandbox, RequestRefusal> {
         let mut workspace = self.workspace();
         let begun = Instant::now();
+        let mut git = self.own_git();
         loop {
             let layer = match workspace.layer() {
                 Err(WorkspaceError::InUse(_)) if begun.elapsed() < LETTING_GO => {
@@ -151,7 +170,7 @@ impl RunnerWorkspace {
                 }
                 layer => layer?,
             };
-            let (mut sandbox, shown) = self.around(&layer.place);
+            let (mut sandbox, shown) = self.around(&layer.place, git.as_ref());
             if self.explain {
                 sandbox = sandbox.watch_paths();
             }
@@ -163,6 +182,13 @@ impl RunnerWorkspace {
                         shown,
                         _layer: layer,
                     });
+                }
+                // Commands work without git where its directory cannot be shown.
+                Err(SandboxError::Setup { source, .. })
+                    if git.is_some() && source.kind() != std::io::ErrorKind::ResourceBusy =>
+                {
+                    drop(layer);
+                    git = None;
                 }
                 // Where the kernel or the tier has no overlay, and only there, a copy serves.
                 Err(error) if is_fresh_overlay(&layer.place, &workspace) && no_overlay(&error) => {
@@ -181,12 +207,22 @@ impl RunnerWorkspace {
         }
     }
 
+    /// The git directory that commands see, where the workspace is one of a commit.
+    fn own_git(&self) -> Option<WorkspaceGit> {
+        let made = self.stand_in.as_ref()?.checkout.workspace_git();
+        made.unwrap_or_else(|error| {
+            tracing::warn!(%error, "commands have no git");
+            None
+        })
+    }
+
     /// A sandbox around the layer, and where the workspace is seen in it.
-    fn around(&self, place: &LayerDirectories) -> (Sandbox, PathBuf) {
+    fn around(&self, place: &LayerDirectories, git: Option<&WorkspaceGit>) -> (Sandbox, PathBuf) {
         let policy = self.policy.clone();
         match place {
             LayerDirectories::Overlay { lower, upper, work } => {
-                let mut lowers = vec![lower.clone()];
+                let point = git.map(|git| git.point.clone());
+                let mut lowers: Vec<PathBuf> = point.into_iter().chain([lower.clone()]).collect();
                 let below = self.stand_in.as_ref().and_then(|one| one.below.as_ref());
                 lowers.extend(below.map(IgnoredLayers::layers).unwrap_or_default());
                 let shown = lowers.last().unwrap_or(lower).clone();
@@ -196,7 +232,14 @@ impl RunnerWorkspace {
                     upper: upper.clone(),
                     work: work.clone(),
                 };
-                (Sandbox::over(policy, overlay).toolchains(toolchains), shown)
+                let mut sandbox = Sandbox::over(policy, overlay).toolchains(toolchains);
+                if let Some(git) = git {
+                    sandbox = sandbox.showing_within(&git.directory, ".git", true);
+                    for (store, at) in &git.objects {
+                        sandbox = sandbox.showing_within(store, at, false);
+                    }
+                }
+                (sandbox, shown)
             }
             LayerDirectories::Copy { directory } => {
                 let sandbox = match &self.stand_in {
@@ -263,7 +306,14 @@ impl RunnerWorkspace {
 
     /// Puts the layer back as it was in a snapshot.
     pub(crate) fn restore(&self, label: &str) -> Result<(), RequestRefusal> {
-        self.still(|workspace| workspace.restore(label))
+        self.still(|workspace| workspace.restore(label))?;
+        // At the beginning nothing was done with git either.
+        if let Some(stand_in) = self.stand_in.as_ref().filter(|_| label == START)
+            && let Err(error) = stand_in.checkout.forget_workspace_git()
+        {
+            tracing::warn!(%error, "what commands did with git stays");
+        }
+        Ok(())
     }
 
     /// Writes a change that is known file by file into the layer.

@@ -23,7 +23,7 @@ impl RunnerService {
                 ForeseenAct::Call { action } => GateAct::of(action),
                 ForeseenAct::Deliver => GateAct::commit::<&str>(Vec::new(), []),
             };
-            let verdict = gate::judge(&room.rules, &scope::within(act, &room.invariants));
+            let verdict = gate::judge(&room.rules, &scope::within(act, &room.invariants()));
             ActRuling {
                 ruling: match verdict.ruling {
                     Ruling::Allow => RulingView::Allow,

@@ -29,8 +29,9 @@ pub(super) struct RunningCommand {
 #[derive(Debug, Default)]
 struct Log {
     pieces: VecDeque<(StreamName, String)>,
-    /// How many pieces were let go.
+    /// How many pieces were let go, and how many bytes they had.
     forgotten: usize,
+    forgotten_bytes: u64,
     bytes: usize,
     ended: Option<Box<ToolResult>>,
     listeners: usize,
@@ -67,6 +68,7 @@ impl RunningCommand {
             };
             log.bytes -= text.len();
             log.forgotten += 1;
+            log.forgotten_bytes += text.len() as u64;
         }
         drop(log);
         self.news.notify_waiters();
@@ -75,6 +77,35 @@ impl RunningCommand {
     pub(super) fn end(&self, result: ToolResult) {
         self.log().ended = Some(Box::new(result));
         self.news.notify_waiters();
+    }
+
+    /// What it ended with, once it has.
+    pub(super) fn ended(&self) -> Option<ToolResult> {
+        self.log().ended.as_deref().cloned()
+    }
+
+    pub(super) fn argv(&self) -> &[String] {
+        &self.argv
+    }
+
+    /// How many bytes it wrote so far.
+    pub(super) fn written(&self) -> u64 {
+        let log = self.log();
+        log.forgotten_bytes + log.bytes as u64
+    }
+
+    /// What it wrote from a byte on, both streams as they came; how many bytes of that are not kept
+    /// any more; and how many it wrote in all.
+    pub(super) fn since(&self, from: u64) -> (String, u64, u64) {
+        let log = self.log();
+        let mut at = log.forgotten_bytes;
+        let mut text = String::new();
+        for (_, piece) in &log.pieces {
+            let skipped = usize::try_from(from.saturating_sub(at)).unwrap_or(usize::MAX);
+            text.push_str(piece.get(skipped.min(piece.len())..).unwrap_or(piece));
+            at += piece.len() as u64;
+        }
+        (text, log.forgotten_bytes.saturating_sub(from), at)
     }
 
     pub(super) fn view(&self) -> SessionView {

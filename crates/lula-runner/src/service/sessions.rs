@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use lula_protocol::call::ExecCommand;
 use lula_protocol::{
     Digest, Principal, TextOrigin, ToolAction, ToolCall, ToolOutcome, ToolOutput, ToolResult,
 };
@@ -194,7 +195,7 @@ impl RunnerService {
         }
     }
 
-    /// Starts the process, or tells why the call cannot be one.
+    /// Starts the process of a session, or tells why the call cannot be one.
     fn launch(
         &self,
         room: &RunnerWorkspace,
@@ -203,34 +204,11 @@ impl RunnerService {
         let ToolAction::Exec(wanted) = &asked.call.action else {
             return Err(RequestRefusal::Internal("no command".to_owned()));
         };
-        let live = room.live()?;
-        let mut command = match exec::command(wanted, &live) {
-            Ok(command) => command.streamed(),
+        let name = asked.call.effect.as_str().replacen("eff_", "ses_", 1);
+        let running = match started(room, wanted, name, asked.terminal, asked.open_input)? {
+            Ok(running) => running,
             Err(outcome) => return Ok(Err(outcome)),
         };
-        if let Some(size) = asked.terminal {
-            command = command.terminal(size.rows, size.columns);
-        } else if asked.open_input {
-            command = command.open_input();
-        }
-        let process = match live.session.start(&command) {
-            Ok(process) => process,
-            Err(error) => return exec::not_started(error).map(Err),
-        };
-        if asked.open_input
-            && let Some(input) = &wanted.stdin
-        {
-            process.write_input(input.as_bytes())?;
-        }
-        if let Err(error) = process.pid() {
-            return exec::not_started(error).map(Err);
-        }
-        let running = Arc::new(RunningCommand::new(
-            asked.call.effect.as_str().replacen("eff_", "ses_", 1),
-            room.id.clone(),
-            wanted.argv.clone(),
-            process,
-        ));
         self.sessions
             .all()
             .insert(running.name.clone(), Arc::clone(&running));
@@ -288,6 +266,42 @@ impl RunnerService {
     }
 }
 
+/// Starts a process whose output is listened to, or tells why the command cannot be one.
+pub(super) fn started(
+    room: &RunnerWorkspace,
+    wanted: &ExecCommand,
+    name: String,
+    terminal: Option<TerminalSize>,
+    open_input: bool,
+) -> Result<Result<Arc<RunningCommand>, ToolOutcome>, RequestRefusal> {
+    let live = room.live()?;
+    let mut command = match exec::command(wanted, &live) {
+        Ok(command) => command.streamed(),
+        Err(outcome) => return Ok(Err(outcome)),
+    };
+    if let Some(size) = terminal {
+        command = command.terminal(size.rows, size.columns);
+    } else if open_input {
+        command = command.open_input();
+    }
+    let process = match live.session.start(&command) {
+        Ok(process) => process,
+        Err(error) => return exec::not_started(error).map(Err),
+    };
+    if open_input && let Some(input) = &wanted.stdin {
+        process.write_input(input.as_bytes())?;
+    }
+    if let Err(error) = process.pid() {
+        return exec::not_started(error).map(Err);
+    }
+    Ok(Ok(Arc::new(RunningCommand::new(
+        name,
+        room.id.clone(),
+        wanted.argv.clone(),
+        process,
+    ))))
+}
+
 fn check_size(size: TerminalSize) -> Result<(), RequestRefusal> {
     let fits = |length: u16| (1..=1000).contains(&length);
     if fits(size.rows) && fits(size.columns) {
@@ -297,7 +311,7 @@ fn check_size(size: TerminalSize) -> Result<(), RequestRefusal> {
     Err(RequestRefusal::BadRequest(message))
 }
 
-fn broken(call: &ToolCall, refusal: &RequestRefusal) -> ToolResult {
+pub(super) fn broken(call: &ToolCall, refusal: &RequestRefusal) -> ToolResult {
     let problem = refusal.problem();
     result(call, exec::failed(problem.code, problem.message), None)
 }

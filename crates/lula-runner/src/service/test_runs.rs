@@ -28,6 +28,16 @@ impl RunnerService {
         watch: &(dyn Fn(&str) + Sync),
         stop: Arc<CommandStopper>,
     ) -> Result<TestRunResult, RequestRefusal> {
+        // Before its own turn: two workspaces whose tests are run with each other's code never wait for
+        // each other.
+        let others = match asked {
+            TestRunRequest::RunOthersTests { of, .. } => {
+                let other = self.room(of)?;
+                let _turn = other.turn()?;
+                self.changed_files(of, &other)?
+            }
+            _ => Vec::new(),
+        };
         let room = self.room(id)?;
         // No other call writes while it is copied; what comes after goes on beside the workspace.
         let turn = room.turn()?;
@@ -46,13 +56,16 @@ impl RunnerService {
                 }
                 self.changed_files(id, &room)?
             }
-            TestRunRequest::RunTests { .. } | TestRunRequest::Search { .. } => Vec::new(),
+            TestRunRequest::RunTests { .. }
+            | TestRunRequest::Search { .. }
+            | TestRunRequest::RunOthersTests { .. } => Vec::new(),
         };
         let project = ForkableProject::of(&room.workspace(), room.below())?.in_layers(self.forks());
         drop(turn);
         let policy = self.setup.policy.clone();
         let (TestRunRequest::RunTests { tests, .. }
         | TestRunRequest::Search { tests, .. }
+        | TestRunRequest::RunOthersTests { tests, .. }
         | TestRunRequest::Verify { tests, .. }) = asked;
         let ground = SandboxedForkSource::on(self.engine.clone(), project, policy)?
             .for_folder(&tests.folder)
@@ -82,6 +95,13 @@ impl RunnerService {
                 trial::search(&ground, tests, within(*search_ms), watch)
                     .map(|found| TestRunResult::Searched { found })
             }
+            TestRunRequest::RunOthersTests {
+                tests, tests_ms, ..
+            } => trial::others_tests(&ground, &others, tests, within(*tests_ms)).map(|baseline| {
+                TestRunResult::Ran {
+                    baseline: Box::new(baseline),
+                }
+            }),
             TestRunRequest::Verify {
                 tests,
                 before,

@@ -22,7 +22,7 @@ const SHOWN: u64 = 512 << 10;
 /// Longest text of a diff, in bytes.
 const TEXT: usize = 4 << 20;
 
-const TOOLS: [&str; 10] = [
+const TOOLS: [&str; 11] = [
     "read_file",
     "list_files",
     "search",
@@ -30,6 +30,7 @@ const TOOLS: [&str; 10] = [
     "write_file",
     "apply_patch",
     "exec",
+    "job",
     "git",
     "snapshot",
     "undo",

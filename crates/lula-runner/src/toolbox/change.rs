@@ -118,6 +118,43 @@ impl ToolboxChange {
             .collect()
     }
 
+    /// What it does to each file, in a line; with `places`, how the changed lines are to be.
+    pub(super) fn told(&self, places: bool) -> String {
+        use std::fmt::Write as _;
+        let (mut lines, mut shown) = (String::new(), String::new());
+        for (path, fate) in &self.files {
+            if fate.before == fate.after {
+                continue;
+            }
+            let text = |content: &Option<FileContent>| {
+                let bytes = content.as_ref().map_or(&[][..], |content| &content.bytes);
+                (!is_binary(bytes)).then(|| String::from_utf8_lossy(bytes).into_owned())
+            };
+            let texts = text(&fate.before).zip(text(&fate.after));
+            let counts = texts.as_ref().map_or_else(
+                || "no text".to_owned(),
+                |(before, after)| {
+                    let (added, removed) = lula_edit::changed_lines(before, after);
+                    format!("+{added} -{removed}")
+                },
+            );
+            let _ = match (&fate.before, &fate.after) {
+                (Some(_), None) => writeln!(lines, "removed {path}"),
+                (None, _) => writeln!(lines, "wrote {path} (new, {counts})"),
+                (Some(_), Some(_)) => writeln!(lines, "wrote {path} ({counts})"),
+            };
+            if let Some((before, after)) = texts.filter(|_| places)
+                && fate.before.is_some()
+                && fate.after.is_some()
+            {
+                let room = limits::PLACES.saturating_sub(shown.len());
+                let place = lula_edit::changed_places(&before, &after, room);
+                let _ = write!(shown, "{path} is now\n{place}");
+            }
+        }
+        lines + &shown
+    }
+
     /// The change as a unified diff.
     pub(super) fn diff(&self) -> String {
         use std::fmt::Write as _;

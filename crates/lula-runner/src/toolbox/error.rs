@@ -1,8 +1,9 @@
 //! Why a file tool did not do what it was asked.
 
+use std::fmt::Display;
 use std::io;
 
-use lula_edit::EditError;
+use lula_edit::patch::PatchError;
 use lula_protocol::Code;
 use serde::{Deserialize, Serialize};
 
@@ -93,21 +94,29 @@ pub enum ToolError {
         /// What its compiler says.
         why: String,
     },
-    /// A diff that does not parse.
-    #[error("the diff is not understood at line {line}: {why}")]
-    Diff {
-        /// Line of the diff, from 1.
-        line: usize,
-        why: String,
-    },
+    /// A patch that does not parse.
+    #[error(transparent)]
+    Patch(#[from] PatchError),
     /// A patch that changes nothing.
     #[error("the patch changes nothing")]
     NoChange,
     /// Edits without a place.
     #[error("nothing was written. {}", told(.0))]
     NotPlaced(Vec<String>),
+    /// The result would no longer parse.
+    #[error(
+        "nothing was written: {path} would no longer parse at line {line}:\n{shown}Edits of one call \
+         are judged together: make those that belong together in one call"
+    )]
+    Broken {
+        path: String,
+        /// The first line that would not parse, from 1.
+        line: usize,
+        /// The lines around it, as they would be.
+        shown: String,
+    },
     /// A file that is to be made is there.
-    #[error("the diff makes {path}, which is there already")]
+    #[error("nothing was written: {path} is there already")]
     Exists {
         /// The path that is there already.
         path: String,
@@ -150,15 +159,17 @@ impl ToolError {
             | Self::NotText { .. }
             | Self::NoOutline { .. } => Code::OverLimit,
             Self::Pattern { .. } => Code::BadPattern,
-            Self::Diff { .. } | Self::NoChange | Self::NotPlaced(_) | Self::Exists { .. } => {
-                Code::EditNotPlaced
-            }
+            Self::Patch(_)
+            | Self::NoChange
+            | Self::NotPlaced(_)
+            | Self::Broken { .. }
+            | Self::Exists { .. } => Code::EditNotPlaced,
             Self::NotWritten { .. } | Self::Io { .. } => Code::FileAccess,
             Self::NotHere(_) => Code::BadRequest,
         }
     }
 
-    pub(super) fn edits<'a>(failures: impl Iterator<Item = (usize, &'a EditError)>) -> Self {
+    pub(super) fn edits<E: Display>(failures: impl Iterator<Item = (usize, E)>) -> Self {
         let told = failures.map(|(index, error)| format!("edit {}: {error}", index + 1));
         Self::NotPlaced(told.collect())
     }

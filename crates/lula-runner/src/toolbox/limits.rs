@@ -16,6 +16,10 @@ pub const FILE: u64 = 8 << 20;
 pub const TEXT: usize = 256 << 10;
 /// Largest patch, in bytes.
 pub const PATCH: usize = 4 << 20;
+/// Most text of changed places that an edit answers with, in bytes.
+pub const PLACES: usize = 12 << 10;
+/// Most lines of context around a line that is found.
+pub const CONTEXT: u32 = 20;
 /// Most files one patch changes.
 pub const PATCH_FILES: usize = 200;
 /// Most entries one list returns.

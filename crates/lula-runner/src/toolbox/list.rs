@@ -17,6 +17,7 @@ pub(super) fn files(root: &WorkspaceRoot, asked: &ListFiles) -> Result<ToolOutpu
     let start = ToolboxPath::parse(&asked.path)?;
     let glob = asked.glob.as_deref().map(WalkGlob::parse).transpose()?;
     let mut entries = Vec::new();
+    let mut left_out = 0;
     let mut text = String::new();
     let ended = DirectoryWalk::new(asked.depth).run(root, &start, &mut |met| {
         // With a glob, directories are only the way to files.
@@ -28,7 +29,8 @@ pub(super) fn files(root: &WorkspaceRoot, asked: &ListFiles) -> Result<ToolOutpu
             return ControlFlow::Continue(());
         }
         if entries.len() >= limits::ENTRIES || text.len() > limits::TEXT {
-            return ControlFlow::Break(());
+            left_out += 1;
+            return ControlFlow::Continue(());
         }
         let kind = match met.kind {
             FileType::RegularFile => DirectoryEntryKind::File,
@@ -54,8 +56,8 @@ pub(super) fn files(root: &WorkspaceRoot, asked: &ListFiles) -> Result<ToolOutpu
         });
         ControlFlow::Continue(())
     })?;
-    let mut output =
-        ToolOutput::new(text, TextOrigin::Repository).with(ToolOutputDetails::Files { entries });
-    output.truncated = ended == WalkEnding::Early;
+    let details = ToolOutputDetails::Files { entries, left_out };
+    let mut output = ToolOutput::new(text, TextOrigin::Repository).with(details);
+    output.truncated = left_out > 0 || ended == WalkEnding::Early;
     Ok(output)
 }

@@ -25,7 +25,6 @@ mod root;
 mod search;
 #[cfg(test)]
 mod tests;
-mod unified;
 mod walk;
 
 use std::io::{BufReader, Read, Write};
@@ -100,6 +99,7 @@ fn perform(root: &WorkspaceRoot, action: &ToolAction) -> Result<ToolOutput, Tool
         ToolAction::WriteFile(asked) => patch::write(root, asked),
         ToolAction::ApplyPatch(asked) => patch::apply(root, asked),
         ToolAction::Exec(_)
+        | ToolAction::Job(_)
         | ToolAction::Git(_)
         | ToolAction::Snapshot(_)
         | ToolAction::Undo(_) => Err(ToolError::NotHere(action.tool())),

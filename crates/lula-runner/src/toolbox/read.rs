@@ -11,6 +11,9 @@ use super::root::{ToolboxPath, WorkspaceRoot};
 /// How far into a file a NUL makes it binary, as git does it.
 const LOOKED_AT: usize = 8000;
 
+/// What the number of a line takes where lines are shown with theirs.
+const NUMBER: usize = 6;
+
 pub(super) fn is_binary(bytes: &[u8]) -> bool {
     bytes[..bytes.len().min(LOOKED_AT)].contains(&0)
 }
@@ -57,16 +60,22 @@ pub(super) fn file(root: &WorkspaceRoot, asked: &ReadFile) -> Result<ToolOutput,
     let mut shown = String::new();
     let mut last = from.saturating_sub(1);
     let mut truncated = false;
+    let (most, number) = match asked.most_bytes {
+        Some(most) => (limits::TEXT.min(most as usize), NUMBER),
+        None => (limits::TEXT, 0),
+    };
+    let mut left = most;
     for line in wanted {
-        if shown.len() + line.len() > limits::TEXT {
+        if line.len() + number > left {
             truncated = true;
             if shown.is_empty() {
-                shown.push_str(cut(line, limits::TEXT));
+                shown.push_str(cut(line, most));
                 last += 1;
             }
             break;
         }
         shown.push_str(line);
+        left -= line.len() + number;
         last += 1;
     }
     let first = if wanted.is_empty() { 0 } else { from };

@@ -6,7 +6,9 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
+use grep_searcher::{
+    BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch,
+};
 use lula_protocol::call::SearchFiles;
 use lula_protocol::output::SearchMatch;
 use lula_protocol::{TextOrigin, ToolOutput, ToolOutputDetails};
@@ -22,26 +24,39 @@ use super::walk::{DirectoryWalk, WalkEnding, WalkGlob, open_regular};
 const COMPILED: usize = 4 << 20;
 
 pub(super) fn lines(root: &WorkspaceRoot, asked: &SearchFiles) -> Result<ToolOutput, ToolError> {
-    let matcher = matcher(&asked.pattern, asked.literal)?;
-    let glob = asked.glob.as_deref().map(WalkGlob::parse).transpose()?;
+    let matcher = matcher(asked)?;
+    let globs: Vec<WalkGlob> = asked
+        .glob
+        .iter()
+        .chain(&asked.globs)
+        .map(|glob| WalkGlob::parse(glob))
+        .collect::<Result<_, _>>()?;
+    let context = asked.context.unwrap_or(0).min(limits::CONTEXT) as usize;
+    let context = if asked.count { 0 } else { context };
     let mut searcher = SearcherBuilder::new()
         .line_number(true)
+        .before_context(context)
+        .after_context(context)
         .binary_detection(BinaryDetection::quit(0))
         .heap_limit(Some(16 << 20))
         .build();
     let walk = DirectoryWalk::new(None);
     let mut found = MatchCollector {
         path: String::new(),
+        counts: asked.count,
+        context: context > 0,
+        in_file: 0,
         matches: Vec::new(),
         text: String::new(),
-        full: false,
+        left_out: 0,
+        late: false,
         deadline: walk.deadline,
     };
     let mut files = 0;
     let ended = walk.run(root, &ToolboxPath::parse("")?, &mut |met| {
         let wanted = met.kind == FileType::RegularFile
             && met.bytes <= limits::FILE
-            && glob.as_ref().is_none_or(|glob| glob.matches(met.path));
+            && (globs.is_empty() || globs.iter().any(|glob| glob.matches(met.path)));
         if !wanted {
             return ControlFlow::Continue(());
         }
@@ -52,7 +67,8 @@ pub(super) fn lines(root: &WorkspaceRoot, asked: &SearchFiles) -> Result<ToolOut
         met.path.clone_into(&mut found.path);
         // A file that cannot be read to its end has no further matches.
         let _ = searcher.search_file(&matcher, &file, &mut found);
-        if found.full {
+        found.end_of_file();
+        if found.late {
             ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())
@@ -61,13 +77,15 @@ pub(super) fn lines(root: &WorkspaceRoot, asked: &SearchFiles) -> Result<ToolOut
     let details = ToolOutputDetails::Matches {
         matches: found.matches,
         files,
+        left_out: found.left_out,
     };
     let mut output = ToolOutput::new(found.text, TextOrigin::Repository).with(details);
-    output.truncated = ended == WalkEnding::Early || found.full;
+    output.truncated = ended == WalkEnding::Early || found.late || found.left_out > 0;
     Ok(output)
 }
 
-fn matcher(pattern: &str, literal: bool) -> Result<RegexMatcher, ToolError> {
+fn matcher(asked: &SearchFiles) -> Result<RegexMatcher, ToolError> {
+    let pattern = &asked.pattern;
     let bad = |why: String| ToolError::Pattern {
         what: "pattern",
         why,
@@ -79,7 +97,8 @@ fn matcher(pattern: &str, literal: bool) -> Result<RegexMatcher, ToolError> {
         return Err(bad(format!("it is longer than {} bytes", limits::PATTERN)));
     }
     RegexMatcherBuilder::new()
-        .fixed_strings(literal)
+        .fixed_strings(asked.literal)
+        .case_insensitive(asked.ignore_case)
         .line_terminator(Some(b'\n'))
         .size_limit(COMPILED)
         .dfa_size_limit(COMPILED)
@@ -90,30 +109,96 @@ fn matcher(pattern: &str, literal: bool) -> Result<RegexMatcher, ToolError> {
 
 struct MatchCollector {
     path: String,
+    /// Whether lines are only counted.
+    counts: bool,
+    context: bool,
+    /// Lines that match in the file that is searched.
+    in_file: u64,
     matches: Vec<SearchMatch>,
     text: String,
-    full: bool,
+    /// Lines that match and are not told.
+    left_out: u64,
+    /// Whether the time ran out.
+    late: bool,
     deadline: Instant,
+}
+
+impl MatchCollector {
+    fn is_full(&self) -> bool {
+        self.matches.len() >= limits::MATCHES || self.text.len() > limits::TEXT
+    }
+
+    /// Tells how many lines of a file matched, where that is what is wanted.
+    fn end_of_file(&mut self) {
+        let count = std::mem::take(&mut self.in_file);
+        if count == 0 || !self.counts {
+            return;
+        }
+        if self.is_full() {
+            self.left_out += count;
+        } else {
+            let _ = writeln!(self.text, "{}:{count}", self.path);
+        }
+    }
+
+    fn told(bytes: &[u8]) -> String {
+        let line = String::from_utf8_lossy(bytes);
+        let line = line.trim_end_matches(['\n', '\r']);
+        let shown = cut(line, limits::MATCH_LINE);
+        if shown.len() < line.len() {
+            return format!("{shown}[… {} bytes left out …]", line.len() - shown.len());
+        }
+        shown.to_owned()
+    }
 }
 
 impl Sink for MatchCollector {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {
-        let late = Instant::now() >= self.deadline;
-        if late || self.matches.len() >= limits::MATCHES || self.text.len() > limits::TEXT {
-            self.full = true;
+        if Instant::now() >= self.deadline {
+            self.late = true;
             return Ok(false);
         }
-        let line = String::from_utf8_lossy(found.bytes());
-        let line = cut(line.trim_end_matches(['\n', '\r']), limits::MATCH_LINE);
+        self.in_file += 1;
+        if self.counts {
+            return Ok(true);
+        }
+        if self.is_full() {
+            self.left_out += 1;
+            return Ok(true);
+        }
+        let line = Self::told(found.bytes());
         let number = found.line_number().unwrap_or(0);
         let _ = writeln!(self.text, "{}:{number}:{line}", self.path);
         self.matches.push(SearchMatch {
             path: self.path.clone(),
             line: number,
-            text: line.to_owned(),
+            text: line,
         });
         Ok(true)
+    }
+
+    fn context(&mut self, _: &Searcher, found: &SinkContext<'_>) -> Result<bool, io::Error> {
+        if !self.is_full() {
+            let number = found.line_number().unwrap_or(0);
+            let line = Self::told(found.bytes());
+            let _ = writeln!(self.text, "{}-{number}-{line}", self.path);
+        }
+        Ok(true)
+    }
+
+    fn context_break(&mut self, _: &Searcher) -> Result<bool, io::Error> {
+        if self.context && !self.is_full() {
+            self.text.push_str("--\n");
+        }
+        Ok(true)
+    }
+
+    fn finish(&mut self, _: &Searcher, _: &SinkFinish) -> Result<(), io::Error> {
+        if self.context && self.in_file > 0 && !self.is_full() {
+            self.text.push_str("--\n");
+        }
+        Ok(())
     }
 }

@@ -10,6 +10,8 @@ use super::frame::{
 };
 use super::{ToolFailure, limits};
 
+mod edits;
+
 struct Tree(tempfile::TempDir);
 
 impl Tree {
@@ -160,7 +162,7 @@ fn a_list_without_end_is_cut() {
         std::fs::write(tree.path().join(format!("f{number}")), "").unwrap();
     }
     let output = tree.call("list_files", json!({})).unwrap();
-    let Some(ToolOutputDetails::Files { entries }) = output.details else {
+    let Some(ToolOutputDetails::Files { entries, .. }) = output.details else {
         panic!();
     };
     assert!(output.truncated);

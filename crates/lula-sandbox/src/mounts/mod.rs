@@ -513,6 +513,8 @@ fn own_files() -> Vec<(String, String)> {
             "passwd: files\ngroup: files\nhosts: files dns\n".to_owned(),
         ),
         ("/etc/host.conf", "multi on\n".to_owned()),
+        // A workspace may be shown under another owner's name, and is of one who works in it.
+        ("/etc/gitconfig", "[safe]\n\tdirectory = *\n".to_owned()),
     ]
     .into_iter()
     .map(|(path, text)| (path.to_owned(), text))

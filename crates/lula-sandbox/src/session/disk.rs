@@ -27,6 +27,8 @@ const DEEPEST: usize = 256;
 #[derive(Debug)]
 pub(crate) struct MeasuredDirectory {
     directory: OwnedFd,
+    /// Others that count towards the same limit.
+    others: Vec<OwnedFd>,
     /// What was there before the first command.
     before: u64,
     limit: u64,
@@ -35,17 +37,9 @@ pub(crate) struct MeasuredDirectory {
 impl MeasuredDirectory {
     /// Everything in the directory counts.
     pub(super) fn whole(path: &Path, limit: u64) -> Result<Self, SandboxError> {
-        let directory = rustix::fs::open(
-            path,
-            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-            Mode::empty(),
-        )
-        .map_err(|error| SandboxError::Path {
-            path: path.to_owned(),
-            source: error.into(),
-        })?;
         Ok(Self {
-            directory,
+            directory: open(path)?,
+            others: Vec::new(),
             before: 0,
             limit,
         })
@@ -58,10 +52,34 @@ impl MeasuredDirectory {
         Ok(Self { before, ..whole })
     }
 
+    /// Everything in another directory counts too.
+    pub(super) fn count_too(&mut self, path: &Path) -> Result<(), SandboxError> {
+        self.others.push(open(path)?);
+        Ok(())
+    }
+
     fn is_exceeded(&self) -> bool {
         let most = self.before.saturating_add(self.limit);
-        size(&self.directory, most) > most
+        let mut sum = size(&self.directory, most);
+        for other in &self.others {
+            if sum <= most {
+                sum = sum.saturating_add(size(other, most));
+            }
+        }
+        sum > most
     }
+}
+
+fn open(path: &Path) -> Result<OwnedFd, SandboxError> {
+    rustix::fs::open(
+        path,
+        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .map_err(|error| SandboxError::Path {
+        path: path.to_owned(),
+        source: error.into(),
+    })
 }
 
 /// Watches for as long as the sandbox is there.

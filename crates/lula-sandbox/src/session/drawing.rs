@@ -71,8 +71,19 @@ impl PlannedSandbox {
         let place = mounts::MountedWorkspace::of(&blueprint.workspace);
         if tier == IsolationTier::Namespace {
             let plan = sandbox.surroundings(system)?.plan(place)?;
-            let (read_only, writable) = (plan.read_only(), plan.writable());
+            let (mut read_only, mut writable) = (plan.read_only(), plan.writable());
             blueprint.placed = plan.placed;
+            // After the workspace that they are in, and each after what it is in.
+            for within in &sandbox.within {
+                let placed = within.placed(&blueprint.workspace.path)?;
+                let told = if placed.writable {
+                    &mut writable
+                } else {
+                    &mut read_only
+                };
+                told.push(placed.bind.target.clone());
+                blueprint.placed.push(placed);
+            }
             blueprint.private = plan.private;
             blueprint.caches = plan.caches;
             blueprint.masks = plan.masks;

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use lula_protocol::IsolationTier;
 
 use super::disk::MeasuredDirectory;
-use super::workspace::{OverlayWorkspace, SessionWorkspace};
+use super::workspace::{DirectoryWithin, OverlayWorkspace, SessionWorkspace};
 use crate::blueprint::{LayerSwitches, WorkspacePlan};
 use crate::cgroup;
 use crate::error::SandboxError;
@@ -27,6 +27,7 @@ pub struct Sandbox {
     pub(super) writable: bool,
     owned: bool,
     pub(super) copy_of: Option<PathBuf>,
+    pub(super) within: Vec<DirectoryWithin>,
     unflushed: bool,
     pub(super) watched: WatchedCalls,
     /// What the policy shows around the workspace, where the caller has just looked.
@@ -57,6 +58,7 @@ impl Sandbox {
             writable: true,
             owned: false,
             copy_of: None,
+            within: Vec::new(),
             unflushed: false,
             watched: WatchedCalls::Connections,
             seen: None,
@@ -91,6 +93,24 @@ impl Sandbox {
     #[must_use]
     pub fn copy_of(mut self, original: impl Into<PathBuf>) -> Self {
         self.copy_of = Some(original.into());
+        self
+    }
+
+    /// Shows a directory of the host inside a workspace in layers, at a path below it where a directory
+    /// is already. Nothing of it is part of the workspace's layer, and what is written there counts
+    /// towards the same limit.
+    #[must_use]
+    pub fn showing_within(
+        mut self,
+        source: impl Into<PathBuf>,
+        at: impl Into<PathBuf>,
+        writable: bool,
+    ) -> Self {
+        self.within.push(DirectoryWithin {
+            source: source.into(),
+            at: at.into(),
+            writable,
+        });
         self
     }
 
@@ -199,7 +219,11 @@ impl Sandbox {
         match &self.workspace {
             _ if !self.is_measured() => Ok(None),
             SessionWorkspace::Overlay(overlay) => {
-                MeasuredDirectory::whole(&overlay.upper, limit).map(Some)
+                let mut measured = MeasuredDirectory::whole(&overlay.upper, limit)?;
+                for within in self.within.iter().filter(|within| within.writable) {
+                    measured.count_too(&within.source)?;
+                }
+                Ok(Some(measured))
             }
             SessionWorkspace::Directory(path) => MeasuredDirectory::growth(path, limit).map(Some),
         }

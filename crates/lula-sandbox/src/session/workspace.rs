@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::blueprint::{self, BindMount, PlacedPath, WorkspacePlan};
 use crate::error::SandboxError;
@@ -23,6 +23,32 @@ pub struct OverlayWorkspace {
     /// An empty directory for the kernel, beside `upper`. The kernel leaves an empty directory
     /// `work` in it without read permission: remove it by name before the rest.
     pub work: PathBuf,
+}
+
+/// A directory of the host shown inside the workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct DirectoryWithin {
+    pub(super) source: PathBuf,
+    /// Its path below the workspace.
+    pub(super) at: PathBuf,
+    pub(super) writable: bool,
+}
+
+impl DirectoryWithin {
+    /// As it is placed into a workspace that is seen there.
+    pub(super) fn placed(&self, workspace: &str) -> Result<PlacedPath, SandboxError> {
+        let plain = |part| matches!(part, Component::Normal(_));
+        if !self.at.components().all(plain) {
+            return Err(unusable(
+                &self.at,
+                "a place within a workspace lies below it",
+            ));
+        }
+        let source = usable(&self.source)?;
+        let target = text(&Path::new(workspace).join(&self.at))?;
+        let owner = metadata(&source)?;
+        held(&source, target, &owner, self.writable)
+    }
 }
 
 #[derive(Debug, Clone)]

@@ -40,20 +40,32 @@ pub fn delivered(
     taken: &GitChange,
     order: &BranchDelivery<'_>,
 ) -> CheckoutResult<DeliveredCommit> {
-    let (git, repository) = (&checkout.git, checkout.origin.repository.as_path());
     let commit = checkout.commit(taken, order)?;
-    let name = reference(order.branch);
+    name_commit(checkout, order.branch, commit, &|commit| {
+        checkout.bring(commit)
+    })
+}
+
+/// Makes the branch of a commit that is made already; `bring` puts its objects into the repository.
+/// Doing it again changes nothing more.
+pub fn name_commit(
+    checkout: &Checkout,
+    branch: &str,
+    commit: String,
+    bring: &dyn Fn(&str) -> CheckoutResult<()>,
+) -> CheckoutResult<DeliveredCommit> {
+    let (git, repository) = (&checkout.git, checkout.origin.repository.as_path());
+    let name = reference(branch);
     git.run(repository, &["check-ref-format", &name])?;
     match resolve(git, repository, &name) {
         Some(found) if found == commit => {}
         Some(_) => {
             return Err(CheckoutError::Refused(format!(
-                "the branch {} exists already; rename it, then resume the run",
-                order.branch
+                "the branch {branch} exists already; rename it, then resume the run"
             )));
         }
         None => {
-            checkout.bring(&commit)?;
+            bring(&commit)?;
             // An empty old value: only where there is no such branch.
             let update = [
                 "update-ref",

@@ -5,6 +5,7 @@
 //! reference is moved from a known value to another. Checkout, index and stash are never touched.
 
 pub(crate) mod deliver;
+mod own_git;
 pub(crate) mod take;
 mod together;
 mod undo;
@@ -16,9 +17,12 @@ use std::process::{Command, Output, Stdio};
 use lula_protocol::WorkspaceId;
 use serde::{Deserialize, Serialize};
 
-pub use deliver::{BranchDelivery, DeliveredCommit, delivered};
+pub use deliver::{BranchDelivery, DeliveredCommit, delivered, name_commit};
+pub use own_git::WorkspaceGit;
 pub use take::{ChangedGitFile, GitChange};
-pub use together::{BranchUpdate, RepositoryDelivery, all_there, create_all, prepare, take_back};
+pub use together::{
+    BranchUpdate, RepositoryDelivery, all_there, create_all, prepare, prepare_commit, take_back,
+};
 pub use undo::{UndoneDelivery, undo};
 
 use crate::commit::put::PathReplacement;
@@ -348,7 +352,8 @@ impl Checkout {
 
     /// Gives its space back; only where it came from is kept.
     pub fn clear(&self) -> CheckoutResult<()> {
-        for name in [TREE, PRIVATE] {
+        let [own, point] = Self::own_git_names();
+        for name in [TREE, PRIVATE, own, point] {
             let path = self.directory.join(name);
             match std::fs::remove_dir_all(&path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -42,15 +42,23 @@ pub struct BranchUpdate {
 /// The branch of a change. Refused where it is there and names another commit. Nothing is put into
 /// the repository.
 pub fn prepare(part: &RepositoryDelivery<'_>) -> CheckoutResult<BranchUpdate> {
-    let (git, repository) = (&part.checkout.git, &part.checkout.origin.repository);
     let commit = part.checkout.commit(part.taken, &part.order)?;
-    let name = reference(part.order.branch);
+    prepare_commit(part.checkout, part.order.branch, commit)
+}
+
+/// The same of a commit that is made already.
+pub fn prepare_commit(
+    checkout: &Checkout,
+    branch: &str,
+    commit: String,
+) -> CheckoutResult<BranchUpdate> {
+    let (git, repository) = (&checkout.git, &checkout.origin.repository);
+    let name = reference(branch);
     git.run(repository, &["check-ref-format", &name])?;
     if resolve(git, repository, &name).is_some_and(|found| found != commit) {
         return Err(CheckoutError::Refused(format!(
-            "the branch {} exists already in {}: nothing was delivered; rename it, then resume the \
-             run",
-            part.order.branch,
+            "the branch {branch} exists already in {}: nothing was delivered; rename it, then resume \
+             the run",
             repository.display()
         )));
     }

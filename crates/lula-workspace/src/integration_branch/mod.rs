@@ -8,6 +8,7 @@
 mod advance;
 mod archive;
 mod commit;
+mod history;
 mod merge;
 
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use advance::{BranchAdvance, ExtractedTree};
 pub use archive::{quarantine, quarantined, space};
 pub use commit::{AgentCommit, StepName};
+pub use history::{MergedTask, TaskChange};
 pub use merge::{Merge, MergeConflict, MergeConflictHunk};
 
 use crate::checkout::deliver::resolve;

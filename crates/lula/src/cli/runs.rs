@@ -35,7 +35,8 @@ Press Ctrl-C once to finish the current step and stop, twice to stop at once; `l
 the run in both cases.
 
 Exit status: 0 verified, 1 failed, 2 usage error, 3 waiting for approval, 4 budget or time spent,
-5 unverified (delivered and marked so) or nothing to do, 6 not possible on this machine.";
+5 unverified or only a part of the steps (delivered and marked so) or nothing to do, 6 not possible on
+this machine.";
 
 #[derive(Debug, Args)]
 #[command(after_help = RUN_HELP)]
@@ -65,6 +66,9 @@ pub(crate) struct RunFlags {
     /// Model to use; repeatable, the preferred one first
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Vec<String>,
+    /// How much models think before they answer, instead of models.effort
+    #[arg(long, value_name = "EFFORT", value_parser = ["default", "low", "medium", "high"])]
+    pub(crate) effort: Option<String>,
     /// Model that rates the change of another model if the run is unsure; repeatable, two are asked
     #[arg(long, value_name = "NAME")]
     pub(crate) judge: Vec<String>,
@@ -80,8 +84,12 @@ pub(crate) struct RunFlags {
     /// Start no further step after the first one that fails
     #[arg(long, requires = "agents")]
     pub(crate) fail_fast: bool,
+    /// Deliver one commit for all steps instead of one for each
+    #[arg(long, requires = "agents")]
+    pub(crate) squash: bool,
     /// Let N agents try the whole task in parallel, with different models or temperatures, and take
-    /// the best candidate: by tests, then confidence, then the smaller change
+    /// the best candidate: by tests, then by the new tests of the others, then confidence, then the
+    /// smaller change
     #[arg(long, value_name = "N", conflicts_with = "agents",
         value_parser = clap::value_parser!(u32).range(2..=5))]
     pub(crate) best_of: Option<u32>,
@@ -121,11 +129,13 @@ impl RunFlags {
             accept: Vec::new(),
             finish: Vec::new(),
             model: Vec::new(),
+            effort: None,
             judge: Vec::new(),
             lane: LaneChoice::Auto,
             agents: None,
             plan_only: false,
             fail_fast: false,
+            squash: false,
             best_of: None,
             coder: CoderFlag::Auto,
             deliver: DeliverFlag::Branch,
@@ -379,7 +389,7 @@ pub(crate) struct CancelFlags {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The model reads the note with its next turn, even if another process drives the run; later attempts\nsee it too. A note grants no permission.\n\nExample:\n  lula steer last 'leave the public interface as it is'"
+    after_help = "The model reads the note with its next turn, even if another process drives the run; later attempts\nsee it too. With agents, every agent at work and every later one reads it, or those of one step.\nA note grants no permission.\n\nExamples:\n  lula steer last 'leave the public interface as it is'\n  lula steer last --task parser 'numbers may have underscores'"
 )]
 pub(crate) struct SteerFlags {
     /// Run id, the end of one, or `last`
@@ -388,6 +398,9 @@ pub(crate) struct SteerFlags {
     /// The note
     #[arg(value_name = "TEXT")]
     pub(crate) text: String,
+    /// Step of the plan whose agents read it, instead of all
+    #[arg(long, value_name = "ID")]
+    pub(crate) task: Option<String>,
 }
 
 #[derive(Debug, Args)]

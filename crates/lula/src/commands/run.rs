@@ -7,6 +7,7 @@ use lula_agents::route::TaskLane;
 use lula_agents::team::TeamPolicy;
 use lula_agents::{CoderChoice, DeliverMode, RunTask};
 use lula_host::drive::{self, worker};
+use lula_host::models::ThinkingEffort;
 use lula_host::runs;
 use lula_host::store::DriverStore;
 use lula_host::task::{ApprovalMode, TaskRequest, recall};
@@ -52,6 +53,7 @@ pub(super) fn task(flags: &RunFlags, session: &CliSession) -> Result<RunTask, Co
         accept: flags.accept.clone(),
         finish: flags.finish.clone(),
         models: flags.model.clone(),
+        effort: flags.effort.as_deref().and_then(ThinkingEffort::from_name),
         judges: flags.judge.clone(),
         lane: match flags.lane {
             LaneChoice::Auto => None,
@@ -62,6 +64,8 @@ pub(super) fn task(flags: &RunFlags, session: &CliSession) -> Result<RunTask, Co
             at_once,
             plan_only: flags.plan_only,
             fail_fast: flags.fail_fast,
+            commit_per_task: !flags.squash,
+            reviewed: true,
         }),
         best_of: flags.best_of,
         coder: match flags.coder {

@@ -16,14 +16,18 @@ pub(super) fn steer(flags: &SteerFlags, session: &CliSession) -> Result<RunExit,
     runs::block_on(async {
         let store = store::open(&session.host, SecretGuard::default()).await?;
         let run = runs::named(&*store, &flags.run).await?;
-        let heard_by_model = signals::steer(&run, note, &store).await?;
+        let task = flags.task.as_deref();
+        let heard = signals::steer(&run, task, note, &store).await?;
         let screen = &session.screen;
         if screen.is_json() {
-            screen.document(&json!({"run": run, "sent": true, "model": heard_by_model}))?;
+            let agents = &heard.agents;
+            screen.document(
+                &json!({"run": run, "sent": true, "model": heard.model, "agents": agents}),
+            )?;
             return Ok(RunExit::Verified);
         }
-        screen.note(&format!("{run} is told with its next turn"));
-        if !heard_by_model {
+        screen.note(&format!("{run} is told with its next turn{}", heard.told()));
+        if !heard.model {
             screen.warn("no model works on this run, and the built-in search reads no notes");
         }
         Ok(RunExit::Verified)

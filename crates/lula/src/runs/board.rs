@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use lula_agents::plan::{PlanGraph, PlanStepEntry, StepId, StepStatus};
+use lula_agents::plan::{PlanGraph, PlanStepEntry, StepStatus};
 use unicode_width::UnicodeWidthStr;
 
 use super::plan::mark;
@@ -114,27 +114,9 @@ fn row(
 /// How far a task is, in a few words.
 fn state(dag: &PlanGraph, entry: &PlanStepEntry, doing: &BTreeMap<String, String>) -> String {
     match &entry.status {
-        StepStatus::Pending => {
-            let open = |id: &&StepId| {
-                let status = dag.steps.get(*id).map(|entry| &entry.status);
-                !matches!(
-                    status,
-                    Some(StepStatus::Merged { .. } | StepStatus::Superseded)
-                )
-            };
-            let needs: Vec<&str> = entry
-                .step
-                .deps
-                .iter()
-                .filter(open)
-                .map(StepId::as_str)
-                .collect();
-            if needs.is_empty() {
-                "waits for its turn".to_owned()
-            } else {
-                format!("waits for {}", needs.join(", "))
-            }
-        }
+        StepStatus::Pending => dag
+            .waits(&entry.step.id)
+            .map_or_else(String::new, |wait| wait.to_string()),
         StepStatus::Leased { .. } => {
             let doing = doing
                 .get(entry.step.id.as_str())
@@ -161,7 +143,8 @@ fn state(dag: &PlanGraph, entry: &PlanStepEntry, doing: &BTreeMap<String, String
 mod tests {
     use super::*;
     use lula_agents::plan::{
-        PathScope, PlanBounds, PlanStep, StepFailurePolicy, StepFailureReason, StepTransition,
+        PathScope, PlanBounds, PlanStep, StepFailurePolicy, StepFailureReason, StepId,
+        StepTransition,
     };
     use lula_protocol::{BudgetAmounts, RunId};
 
@@ -179,6 +162,7 @@ mod tests {
             budget: BudgetAmounts::none(),
             acceptance: Vec::new(),
             role: (*role).to_owned(),
+            interfaces: String::new(),
         });
         let bounds = PlanBounds {
             repositories: 1,

@@ -28,6 +28,9 @@ pub(crate) fn table(best_of: &ContestView) -> String {
         } else {
             format!("{} lines", one.lines)
         };
+        let others = one.others_tests.as_ref().map_or_else(String::new, |tests| {
+            format!("{} tests of others", tests.told())
+        });
         let sure = one.confidence.as_ref();
         table.row([
             mark,
@@ -36,6 +39,7 @@ pub(crate) fn table(best_of: &ContestView) -> String {
             plain(&one.model, 40),
             warmth(one.temperature_percent),
             size,
+            others,
             sure.map(|sure| format!("0.{:03}", sure.permille.min(999)))
                 .unwrap_or_default(),
             plain(&one.summary, 80),

@@ -1,6 +1,6 @@
 //! A plan of several tasks as a person sees it.
 
-use lula_agents::plan::{PlanGraph, PlanStepEntry, StepId, StepStatus};
+use lula_agents::plan::{PlanGraph, StepStatus};
 
 use crate::term::{BAD, DIM, GOOD, STRONG, TextTable, WARN, paint, plain};
 
@@ -14,19 +14,11 @@ pub(crate) fn table(dag: &PlanGraph) -> String {
             state(&entry.status),
             entry.step.role.clone(),
             plain(&entry.step.scope.patterns().join(" "), 40),
-            needs(entry),
+            paint(DIM, plain(&dag.order_told(&entry.step.id), 60)),
             plain(&entry.step.goal, 60),
         ]);
     }
     table.render(0).trim_end().to_owned()
-}
-
-fn needs(entry: &PlanStepEntry) -> String {
-    if entry.step.deps.is_empty() {
-        return String::new();
-    }
-    let names: Vec<&str> = entry.step.deps.iter().map(StepId::as_str).collect();
-    paint(DIM, format!("after {}", names.join(", ")))
 }
 
 pub(super) fn mark(status: &StepStatus) -> String {

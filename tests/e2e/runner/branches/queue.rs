@@ -4,6 +4,7 @@ use lula_protocol::{Digest, EffectId};
 use lula_runner_api::{
     BranchWorkspaceStart, ChangeDelivery, CommitAgentChange, DeliverChanges, EffectCall,
     IntegrationBranchView, MergeAgentChangeResult, MergeTestRequirement, OpenWorkspaceOnBranch,
+    TaskCommit, TaskHistory,
 };
 use serde_json::json;
 
@@ -139,10 +140,10 @@ fn three_agents_side_by_side_with_a_textual_and_a_semantic_conflict() {
         "nothing reached the repository"
     );
 
-    delivered_and_archived(&scene, &branch);
+    delivered_and_archived(&scene, &branch, &[commit, last]);
 }
 
-fn delivered_and_archived(scene: &Scene, branch: &IntegrationBranchView) {
+fn delivered_and_archived(scene: &Scene, branch: &IntegrationBranchView, merged: &[String]) {
     // The whole is one change of the run, verified and delivered like that of a single one.
     let (id, judged) = scene.whole(branch);
     let call = scene.once(DeliverChanges {
@@ -153,6 +154,7 @@ fn delivered_and_archived(scene: &Scene, branch: &IntegrationBranchView) {
             message: "all of it\n".to_owned(),
             at: 1_000_002,
             into_files: false,
+            history: None,
         }],
     });
     scene.wait(scene.client().deliver(&call)).unwrap();
@@ -162,6 +164,47 @@ fn delivered_and_archived(scene: &Scene, branch: &IntegrationBranchView) {
         "ONE eins\ntwo\nthree"
     );
     assert_eq!(git(&repository, &["rev-parse", "lula/whole^"]), branch.base);
+
+    // The same with a commit for each of the tasks that it came together from.
+    let tasks = merged.iter().rev().map(|commit| TaskCommit {
+        commit: commit.clone(),
+        message: format!("task {}\n\nLula-Task: t\n", &commit[..4]),
+    });
+    let mut order = call.order.clone();
+    "lula/tasks".clone_into(&mut order.deliveries[0].branch);
+    order.deliveries[0].history = Some(TaskHistory {
+        tasks: tasks.collect(),
+        end: "Lula-Verdict: pass\n".to_owned(),
+    });
+    let call = scene.once(order.clone());
+    scene.wait(scene.client().deliver(&call)).unwrap();
+    let said = |format: &str| {
+        let range = format!("{}..lula/tasks", branch.base);
+        git(&repository, &["log", "--reverse", format, &range])
+    };
+    let subjects: Vec<String> = merged
+        .iter()
+        .map(|commit| format!("task {}", &commit[..4]))
+        .collect();
+    assert_eq!(said("--format=%s"), subjects.join("\n"), "in their order");
+    assert_eq!(
+        said("--format=%P").lines().next(),
+        Some(branch.base.as_str())
+    );
+    assert!(git(&repository, &["log", "-1", "--format=%b", "lula/tasks"]).ends_with("pass"));
+    git(
+        &repository,
+        &["diff", "--exit-code", "lula/whole", "lula/tasks"],
+    );
+    "lula/strange".clone_into(&mut order.deliveries[0].branch);
+    let tasks = &mut order.deliveries[0].history.as_mut().unwrap().tasks;
+    tasks[0].commit.clone_from(&branch.base);
+    let strange = scene.wait(scene.client().deliver(&scene.once(order)));
+    assert_eq!(
+        refusal(strange).0,
+        409,
+        "the branch got no task by that commit"
+    );
 
     let archived = scene
         .wait(scene.client().archive_branch(&branch.branch))
@@ -186,20 +229,29 @@ fn a_task_begins_where_its_dependencies_are_and_stays_in_its_scope() {
         ),
         "a tool does not write outside"
     );
-    // A command does not say where it writes.
-    scene.sh("mkdir -p docs; echo a > docs/a.md; echo x > stray.txt");
-    let strayed = scene.commit_step(&name, "docs");
-    assert_eq!(strayed.outside, ["stray.txt"]);
-    let order = scene.merge_of(&name, "docs", &strayed.commit, None);
-    let refused = scene.wait(scene.client().merge(&order));
-    assert_eq!(refusal(refused).0, 409);
-    // A wider scope is a new workspace, which begins with what there is.
-    let start = BranchWorkspaceStart::Merge {
-        commit: strayed.commit.clone(),
-    };
-    scene.agent(&name, &["docs/**", "stray.txt"], start);
+    // A command does not say where it writes: what is outside is put back, and told.
+    let strays = "mkdir -p docs gen; echo a > docs/a.md; echo x > gen/stray.txt; rm notes.txt";
+    let said = scene
+        .does("exec", json!({"argv": ["sh", "-c", strays]}))
+        .text;
+    let told = "because this task may not write them: gen/stray.txt, notes.txt]";
+    assert!(said.contains(told), "{said}");
+    let left = scene.sh("ls; cat notes.txt");
+    assert!(left.contains("three") && !left.contains("gen"), "{left}");
+    assert!(scene.commit_step(&name, "docs").outside.is_empty());
+    // Opened again it may write more, and never less.
+    let order = Scene::at(
+        &name,
+        &scene.workspace,
+        &["extra.txt"],
+        BranchWorkspaceStart::Branch,
+    );
+    scene.wait(scene.client().open_on_branch(&order)).unwrap();
+    scene.does("write_file", json!({"path": "extra.txt", "content": "x"}));
+    scene.sh("echo b >> docs/a.md");
     let wider = scene.commit_step(&name, "docs");
     assert!(wider.outside.is_empty(), "{wider:?}");
+    assert_eq!(wider.files, ["docs/a.md", "extra.txt"]);
     // What depends on it has to wait for it.
     let id = workspace();
     let needs = OpenWorkspaceOnBranch {

@@ -46,6 +46,7 @@ impl Scene {
             message: "a set\n".to_owned(),
             at: 1_000_003,
             into_files: false,
+            history: None,
         }
     }
 

@@ -1,34 +1,71 @@
 //! The tools of a coder: each call becomes an effect, and its reply what the model is told.
 
+mod arguments;
 mod definitions;
-mod edit;
+mod reports;
 
 use lula_graph::{NodeContext, VisitStop};
 use lula_models::normal::ModelToolCall;
-use lula_protocol::call::{ListFiles, OutlineFile, ReadFile, SearchFiles, WriteFile};
 use lula_protocol::{ToolAction, WorkspaceId};
+use lula_runner_api::CommittedChangeView;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::effects::RunEffect;
-use crate::nodes::{shell, tried};
-use crate::runner_port::Reply;
+use crate::effects::{RunEffect, TodoItem, TodoSummary};
+use crate::nodes::tried;
+use crate::runner_port::{Reply, excerpt};
+use crate::task::ModelChoice;
 use crate::team::PROPOSE;
-use crate::work::CodingState;
+use crate::work::{CodingState, TestBaseline};
 
+pub(super) use arguments::text_of;
 pub(super) use definitions::given;
+pub(crate) use definitions::looking;
 
-/// Does what a call asks for, where the coder may ask for it.
+/// The context of a model that says nothing of it, in tokens.
+const USUAL_CONTEXT: u64 = 100_000;
+/// Bytes of a token, about.
+const TOKEN: u64 = 3;
+/// One answer of a tool may take this part of the context, and so many bytes.
+const PART: u64 = 8;
+const LEAST: u64 = 4_000;
+const MOST: u64 = 48_000;
+/// Most things that a plan holds, and the longest of them.
+const TODO: usize = 50;
+const TODO_TEXT: usize = 300;
+
+/// Most bytes of one answer that a model is shown.
+pub(super) fn room(model: &ModelChoice) -> usize {
+    let context = model.context.unwrap_or(USUAL_CONTEXT);
+    let bytes = (context.saturating_mul(TOKEN) / PART).clamp(LEAST, MOST);
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+/// A text as a model with so much room is shown it: both ends, at whole lines, with what is left out
+/// between them.
+pub(super) fn shown(text: &str, room: usize) -> String {
+    // What a tool says about its answer takes a few bytes more.
+    excerpt(text, room.saturating_add(room / 8), 0)
+}
+
+/// Does what a call asks for, where the coder may ask for it. `room` is what its answer may take.
 pub(super) async fn call(
     work: &CodingState,
     place: &WorkspaceId,
     call: &ModelToolCall,
+    room: usize,
     changed: &mut bool,
     ctx: &mut NodeContext<'_>,
 ) -> Result<Reply, VisitStop> {
-    match forbidden(work, call) {
-        Some(why) => Ok(Reply::failed(why)),
-        None if call.name == PROPOSE => propose(work, call, ctx).await,
-        None => act(place, call, changed, ctx).await,
+    if let Some(why) = forbidden(work, call) {
+        return Ok(Reply::failed(why));
+    }
+    match call.name.as_str() {
+        PROPOSE => propose(work, call, ctx).await,
+        "diff" => diff(place, room, ctx).await,
+        "test" => test(work, place, &call.arguments, room, ctx).await,
+        "todo" => todo(&call.arguments, ctx).await,
+        _ => act(place, call, room, changed, ctx).await,
     }
 }
 
@@ -45,7 +82,7 @@ async fn propose(
         step: handoff.step.clone(),
         arguments: call.arguments.clone(),
     };
-    Ok(tried(ctx.effect::<Reply>(effect.request()).await)?.unwrap_or_else(Reply::failed))
+    done(effect, ctx).await
 }
 
 /// Why a call is not for an agent, where it is not. What it does by commands is judged later.
@@ -57,69 +94,132 @@ fn forbidden(work: &CodingState, call: &ModelToolCall) -> Option<String> {
             handoff.role_name, call.name
         ));
     }
-    if !matches!(call.name.as_str(), "write_file" | "edit_file") {
-        return None;
+    let paths = match arguments::written(call) {
+        Ok(paths) => paths,
+        Err(why) => return Some(why),
+    };
+    let why = paths.iter().find_map(|path| {
+        let leaves = path.split('/').any(|part| part == "..");
+        let odd = leaves.then(|| format!("{path} is not written as a path below the top"));
+        odd.or_else(|| handoff.refuses_write(path))
+    });
+    why.map(|why| format!("nothing was changed: {why}"))
+}
+
+/// What a call of one of the tools that look at files is shown; they are for planners too.
+pub(crate) async fn look(
+    place: &WorkspaceId,
+    call: &ModelToolCall,
+    model: &ModelChoice,
+    ctx: &mut NodeContext<'_>,
+) -> Result<Reply, VisitStop> {
+    if !looking().iter().any(|tool| tool.name == call.name) {
+        let why = format!("there is no tool {:?} here", call.name);
+        return Ok(Reply::failed(why));
     }
-    let path = text_of(&call.arguments, "path");
-    let scope = &handoff.authority.scope;
-    (!scope.holds(&path)).then(|| {
-        format!(
-            "{path} is not yours to change: only {} are",
-            scope.patterns().join(", ")
-        )
+    let room = room(model);
+    let said = act(place, call, room, &mut false, ctx).await?;
+    Ok(Reply {
+        text: shown(&said.text, room),
+        ..said
     })
 }
 
-pub(super) fn text_of(arguments: &Value, name: &str) -> String {
-    let text = arguments.get(name).and_then(Value::as_str);
-    text.unwrap_or_default().to_owned()
-}
-
-/// Does what a call asks for.
+/// Does what a call asks of the workspace.
 async fn act(
     place: &WorkspaceId,
     call: &ModelToolCall,
+    room: usize,
     changed: &mut bool,
     ctx: &mut NodeContext<'_>,
 ) -> Result<Reply, VisitStop> {
-    if call.name == "edit_file" {
-        return edit::edit(place, &call.arguments, changed, ctx).await;
-    }
-    let action = match action(call) {
+    let action = match arguments::action(call, room) {
         Ok(action) => action,
         Err(why) => return Ok(Reply::failed(why)),
     };
+    // A command that fails may have changed something all the same.
+    let by_command = matches!(action, ToolAction::Exec(_) | ToolAction::Job(_));
     let mutates = action.mutates();
-    let said = perform(place, action, ctx).await?;
-    *changed |= mutates && (!said.failed || call.name == "run");
-    Ok(said)
-}
-
-async fn perform(
-    place: &WorkspaceId,
-    action: ToolAction,
-    ctx: &mut NodeContext<'_>,
-) -> Result<Reply, VisitStop> {
     let effect = RunEffect::Act {
         workspace: place.clone(),
         action,
+        shown: u32::try_from(room).ok(),
     };
+    let said = done(effect, ctx).await?;
+    *changed |= mutates && (!said.failed || by_command);
+    Ok(said)
+}
+
+/// What was changed so far.
+async fn diff(
+    place: &WorkspaceId,
+    room: usize,
+    ctx: &mut NodeContext<'_>,
+) -> Result<Reply, VisitStop> {
+    let effect = RunEffect::TakeChange {
+        workspace: place.clone(),
+    };
+    let taken: Result<CommittedChangeView, String> = tried(ctx.effect(effect.request()).await)?;
+    Ok(taken.map_or_else(Reply::failed, |taken| reports::change(&taken, room)))
+}
+
+/// What the tests say of the workspace as it is.
+async fn test(
+    work: &CodingState,
+    place: &WorkspaceId,
+    arguments: &Value,
+    room: usize,
+    ctx: &mut NodeContext<'_>,
+) -> Result<Reply, VisitStop> {
+    let names: Vec<String> = match listed(arguments, "names") {
+        Ok(names) => names,
+        Err(why) => return Ok(Reply::failed(why)),
+    };
+    let effect = RunEffect::RunTests {
+        workspace: place.clone(),
+        tests: work.task.tests.clone(),
+        folder: work.task.folder_of(0).to_owned(),
+        accept: Vec::new(),
+        tests_ms: work.task.tests_ms,
+    };
+    let found: Result<TestBaseline, String> = tried(ctx.effect(effect.request()).await)?;
+    Ok(found.map_or_else(Reply::failed, |now| {
+        reports::tests(&now, work.baseline_of(0), &names, room)
+    }))
+}
+
+/// Writes down what the coder plans to do.
+async fn todo(arguments: &Value, ctx: &mut NodeContext<'_>) -> Result<Reply, VisitStop> {
+    let mut items: Vec<TodoItem> = match listed(arguments, "items") {
+        Ok(items) => items,
+        Err(why) => return Ok(Reply::failed(why)),
+    };
+    if items.is_empty() || items.len() > TODO {
+        return Ok(Reply::failed(format!("a plan has 1 to {TODO} items")));
+    }
+    for item in &mut items {
+        item.text = item.text.chars().take(TODO_TEXT).collect();
+    }
+    let effect = RunEffect::Todo { items };
+    let noted: Result<TodoSummary, String> = tried(ctx.effect(effect.request()).await)?;
+    Ok(noted.map_or_else(Reply::failed, |noted| Reply {
+        text: noted.summary,
+        failed: false,
+        refused: None,
+    }))
+}
+
+/// A list among the arguments; an empty one where there is none.
+fn listed<T: DeserializeOwned>(arguments: &Value, name: &str) -> Result<Vec<T>, String> {
+    let Some(list) = arguments.get(name).filter(|list| !list.is_null()) else {
+        return Ok(Vec::new());
+    };
+    serde_json::from_value(list.clone()).map_err(|error| format!("`{name}`: {error}"))
+}
+
+async fn done(effect: RunEffect, ctx: &mut NodeContext<'_>) -> Result<Reply, VisitStop> {
     Ok(tried(ctx.effect::<Reply>(effect.request()).await)?.unwrap_or_else(Reply::failed))
 }
 
-/// The tool of a call. A call describes an act; nothing in it speaks about permission.
-fn action(call: &ModelToolCall) -> Result<ToolAction, String> {
-    fn typed<T: serde::de::DeserializeOwned>(arguments: &Value) -> Result<T, String> {
-        serde_json::from_value(arguments.clone()).map_err(|error| error.to_string())
-    }
-    let arguments = &call.arguments;
-    Ok(match call.name.as_str() {
-        "read_file" => ToolAction::ReadFile(typed::<ReadFile>(arguments)?),
-        "list_files" => ToolAction::ListFiles(typed::<ListFiles>(arguments)?),
-        "search" => ToolAction::Search(typed::<SearchFiles>(arguments)?),
-        "outline" => ToolAction::Outline(typed::<OutlineFile>(arguments)?),
-        "write_file" => ToolAction::WriteFile(typed::<WriteFile>(arguments)?),
-        "run" => shell(&text_of(arguments, "command"), ""),
-        other => return Err(format!("there is no tool {other:?}")),
-    })
-}
+#[cfg(test)]
+mod tests;

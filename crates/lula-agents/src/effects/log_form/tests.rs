@@ -33,6 +33,10 @@ fn effects_in_a_workspace_are_kept() {
         {"kind": "call", "action": {"tool": "exec", "input": {"argv": ["make"],
         "cwd": "", "env": {}}}}]}),
     );
+    let read = json!({"tool": "read_file", "input": {"path": "a.py"}});
+    keeps(&json!({"deed": "act", "workspace": WORKSPACE, "action": read}));
+    keeps(&json!({"deed": "act", "workspace": WORKSPACE, "action": read, "shown": 4000}));
+    keeps(&json!({"deed": "todo", "items": [{"text": "look", "done": true}]}));
     let tests = keeps(
         &json!({"deed": "examine", "workspace": WORKSPACE, "tests": null,
         "tests_ms": 7}),

@@ -2,18 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use lula_graph::{NodeContext, NodeExit};
+use lula_graph::{NodeContext, NodeExit, NodeVisitFuture};
 use lula_protocol::BudgetAmounts;
 use serde::Deserialize;
 
-use super::left;
-use super::written::{ProposedStep, names, outline, steps};
-use crate::graph::{NodeDeparture, RunNodeExit};
+use super::super::sending::widened;
+use super::super::tried;
+use super::left as left_of_budget;
+use super::written::{ProposedStep, changes, names, steps};
+use crate::graph::{CodingGraph, RunNodeExit};
 use crate::plan::{
-    PlanBounds, PlanGraph, PlanPatch, PlanPatchOperation, PlanStep, StepId, StepStatus,
+    PathScope, PlanBounds, PlanGraph, PlanPatch, PlanPatchOperation, PlanStep, StepId, StepStatus,
 };
-use crate::runner_port::Reply;
-use crate::team::wish::MOST;
+use crate::runner_port::{AgentWorkspace, Reply};
+use crate::team::wish::{FILES, MOST};
 use crate::team::{PlanChangeRequest, RunAuthority, SharedPlan};
 use crate::work::{CodingState, RunStateEvent};
 
@@ -27,6 +29,8 @@ struct WishedPlanChange {
     cancel: Vec<String>,
     need: Vec<WishedDependency>,
     unneed: Vec<WishedDependency>,
+    /// Files that the agent itself wants to write.
+    want_files: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -44,50 +48,58 @@ struct WishedDependency {
 }
 
 /// Decides about the wish of an agent. The same wish is decided once, however often it is said.
-pub(in crate::nodes) fn consider(
+pub(in crate::nodes) async fn consider(
     work: &CodingState,
     joint: &SharedPlan,
     wish: &PlanChangeRequest,
-    ctx: &NodeContext<'_>,
-) -> NodeDeparture {
+    ctx: &mut NodeContext<'_>,
+) -> NodeVisitFuture<CodingGraph> {
     let told = |answer: Reply| RunStateEvent::Wished {
         wish: wish.id.clone(),
         step: wish.step.clone(),
         answer,
     };
+    let left = NodeExit::by(RunNodeExit::More);
     if let Some(answer) = joint.wishes.decided.get(&wish.id) {
-        return NodeExit::by(RunNodeExit::More).with(told(answer.clone()));
+        return Ok(left.with(told(answer.clone())));
     }
     let names = names(work);
     let bounds = PlanBounds {
         repositories: work.repositories.len(),
         roles: &joint.roles.names(),
-        left: left(ctx),
+        left: left_of_budget(ctx),
     };
-    match wished(joint, wish, &names, &bounds) {
-        Ok((patch, dag)) => {
-            let plan = outline(&dag, &names);
-            let text = format!("Accepted. The plan is now:\n{plan}");
-            let patched = RunStateEvent::Patched {
-                by: wish.step.to_string(),
-                patch,
-                dag,
-            };
-            NodeExit::by(RunNodeExit::More)
-                .with(patched)
-                .with(told(Reply {
-                    text,
-                    failed: false,
-                    refused: None,
-                }))
-        }
-        Err(reasons) => {
-            let plan = outline(&joint.dag, &names);
-            let why = reasons.join("; ");
-            let text = format!("Refused: {why}. The plan stays as it is:\n{plan}");
-            NodeExit::by(RunNodeExit::More).with(told(Reply::failed(text)))
+    let refused = |why: String| {
+        let text = format!("Refused: {why}. The plan stays as it is.");
+        Ok(NodeExit::by(RunNodeExit::More).with(told(Reply::failed(text))))
+    };
+    let (patch, dag) = match wished(joint, wish, &names, &bounds) {
+        Ok(wished) => wished,
+        Err(reasons) => return refused(reasons.join("; ")),
+    };
+    // Files are given by the runner, which holds the agent to them, before the agent hears of it.
+    let own = dag.steps.get(&wish.step);
+    let was = joint.dag.steps.get(&wish.step);
+    if let (Some(own), Some(was)) = (own, was)
+        && own.step.scope != was.step.scope
+    {
+        let effect = widened(work, joint, own, &wish.run, ctx);
+        let given = tried(ctx.effect::<AgentWorkspace>(effect.request()).await)?;
+        if let Err(why) = given {
+            return refused(format!("the files could not be given: {why}"));
         }
     }
+    let text = format!("Accepted.\n{}", changes(&joint.dag, &dag, &names));
+    let patched = RunStateEvent::Patched {
+        by: wish.step.to_string(),
+        patch,
+        dag,
+    };
+    Ok(left.with(patched).with(told(Reply {
+        text,
+        failed: false,
+        refused: None,
+    })))
 }
 
 /// The plan as an agent wants it, or everything that speaks against it.
@@ -139,13 +151,79 @@ fn wished(
         let (from, to) = (id(&edge.needs)?, id(&edge.task)?);
         ops.push(PlanPatchOperation::RemoveEdge { from, to });
     }
+    if !wanted.want_files.is_empty() {
+        let files = wanted_files(joint, wish, &wanted.want_files)?;
+        ops.push(PlanPatchOperation::Widen {
+            id: wish.step.clone(),
+            files,
+        });
+    }
     let patch = PlanPatch {
         base_version: joint.dag.version,
         ops,
     };
-    let dag = joint.dag.patch(&patch, bounds);
+    let dag = joint.dag.patch_checked(&patch, bounds);
     dag.map(|dag| (patch, dag))
-        .map_err(|refusal| vec![refusal.to_string()])
+        .map_err(|refusals| refusals.iter().map(ToString::to_string).collect())
+}
+
+/// The files that an agent is given beside its own, or why it is not: single files, which no other
+/// agent at work may write.
+fn wanted_files(
+    joint: &SharedPlan,
+    wish: &PlanChangeRequest,
+    wanted: &[String],
+) -> Result<PathScope, Vec<String>> {
+    let Some(own) = joint.dag.steps.get(&wish.step) else {
+        return Err(vec![format!("there is no task {}", wish.step)]);
+    };
+    if !matches!(&own.status, StepStatus::Leased { run } if *run == wish.run) {
+        return Err(vec![format!("no agent works on {} any more", wish.step)]);
+    }
+    let role = joint.roles_of(own.step.repo).get(&own.step.role);
+    if !role.is_some_and(|role| role.writes) {
+        return Err(vec![format!("a {} writes no files", own.step.role)]);
+    }
+    let mut wrong = Vec::new();
+    if wanted.len() > FILES {
+        wrong.push(format!("at most {FILES} files can be wanted at once"));
+    }
+    let odd = |path: &&String| path.contains(['*', '?']) || path.ends_with('/');
+    if let Some(path) = wanted.iter().find(odd) {
+        wrong.push(format!("{path:?} is a pattern: name each file"));
+    }
+    let files = PathScope::new(wanted).map_err(|why| vec![why])?;
+    let new = |path: &&String| !own.step.scope.holds(path);
+    let new: Vec<&String> = files.patterns().iter().filter(new).collect();
+    if new.is_empty() && wrong.is_empty() {
+        return Err(vec![format!(
+            "{} may write {} already",
+            wish.step,
+            files.patterns().join(", ")
+        )]);
+    }
+    let others = joint.dag.steps.values().filter(|other| {
+        other.step.id != wish.step && other.step.repo == own.step.repo && other.status.is_busy()
+    });
+    let new = PathScope::new(&new).map_err(|why| vec![why])?;
+    for other in others {
+        let taken = new.meeting(&other.step.scope);
+        if !taken.is_empty() {
+            wrong.push(format!(
+                "{} may be written by {}, which is {}: do without, or say in your summary exactly \
+                 what is missing there, or propose a task that needs {} and writes it",
+                taken.join(", "),
+                other.step.id,
+                other.status.name(),
+                other.step.id
+            ));
+        }
+    }
+    if wrong.is_empty() {
+        Ok(files)
+    } else {
+        Err(wrong)
+    }
 }
 
 /// What is added gets no more than the agent that wants it has, and what takes the place of a task no more
@@ -188,7 +266,7 @@ fn authority(joint: &SharedPlan, step: &PlanStep) -> RunAuthority {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{PathScope, StepFailurePolicy};
+    use crate::plan::{StepFailurePolicy, StepTransition};
     use crate::team::AgentRoles;
     use lula_protocol::{EffectId, RunId};
     use serde_json::{Value, json};
@@ -203,11 +281,16 @@ mod tests {
             budget: BudgetAmounts::none(),
             acceptance: Vec::new(),
             role: role.to_owned(),
+            interfaces: String::new(),
         }
     }
 
-    /// What an agent is told that works on `step`.
+    /// What an agent is told that works on `step`, while another works on the documents.
     fn told(step_id: &str, arguments: Value) -> Result<PlanGraph, String> {
+        told_beside(step_id, arguments, &[])
+    }
+
+    fn told_beside(step_id: &str, arguments: Value, at_work: &[&str]) -> Result<PlanGraph, String> {
         let roles = AgentRoles::built_in();
         let names = roles.names();
         let bounds = PlanBounds {
@@ -220,7 +303,12 @@ mod tests {
             step("docs", "coder", &["docs/**", "README.md"]),
             step("review", "reviewer", &[]),
         ];
-        let dag = PlanGraph::new(steps, StepFailurePolicy::Isolated, &bounds).unwrap();
+        let mut dag = PlanGraph::new(steps, StepFailurePolicy::Isolated, &bounds).unwrap();
+        for name in at_work {
+            let id = StepId::new(name).unwrap();
+            let run = RunId::from_parts(1, [1; 10]);
+            dag.advance(&StepTransition::Leased { id, run }).unwrap();
+        }
         let joint = SharedPlan::new(dag, roles.clone(), Vec::new());
         let wish = PlanChangeRequest {
             id: EffectId::from_parts(1, [1; 10]),
@@ -245,12 +333,43 @@ mod tests {
             ("own", task("n", "coder", &["docs/a.md"]), "docs/a.md"),
             // Everything, because nothing is named.
             ("own", task("n", "coder", &[]), "**"),
-            ("review", task("n", "coder", &["src/a.py"]), "edit_file"),
+            ("review", task("n", "coder", &["src/a.py"]), "apply_patch"),
         ] {
             let refused = adds(by, new).unwrap_err();
             assert!(refused.contains("does not have"), "{refused}");
             assert!(refused.contains(why), "{refused}");
         }
+    }
+
+    #[test]
+    fn an_agent_is_given_a_file_that_no_other_at_work_may_write() {
+        let wants = |files: &[&str], at_work: &[&str]| {
+            told_beside("own", json!({"want_files": files}), at_work)
+        };
+        let given = wants(&["README.md", "cli.py"], &["own"]).unwrap();
+        let own = &given.steps[&StepId::new("own").unwrap()];
+        assert!(own.step.scope.holds("cli.py") && own.step.scope.holds("src/a.py"));
+        let refused = wants(&["README.md", "cli.py"], &["own", "docs"]).unwrap_err();
+        assert!(
+            refused.contains("README.md may be written by docs"),
+            "{refused}"
+        );
+        assert!(!refused.contains("cli.py"), "{refused}");
+        for (files, why) in [
+            (&["docs/**"][..], "is a pattern"),
+            (&["src/a.py"], "already"),
+            (&["../x"], "inside the repository"),
+        ] {
+            let refused = wants(files, &["own"]).unwrap_err();
+            assert!(refused.contains(why), "{refused}");
+        }
+        let refused = told_beside("review", json!({"want_files": ["x"]}), &["review"]);
+        assert!(refused.unwrap_err().contains("writes no files"));
+        assert!(
+            wants(&["cli.py"], &[])
+                .unwrap_err()
+                .contains("no agent works")
+        );
     }
 
     #[test]

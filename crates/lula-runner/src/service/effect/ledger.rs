@@ -8,6 +8,8 @@
 //! What writes an effect's row can be called from the path of effects alone; a recovery reads here,
 //! and has that path write.
 
+mod jobs;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -159,6 +161,7 @@ impl EffectLedger {
         // An intent that a power cut forgets is no intent.
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.execute_batch(SCHEMA)?;
+        connection.execute_batch(jobs::SCHEMA)?;
         add_runner(&connection)?;
         // In the same file: an approval is spent in the transaction that begins its act.
         lula_gate::approvals::migrate(&connection)
@@ -166,7 +169,7 @@ impl EffectLedger {
         Ok(Self { connection })
     }
 
-    /// Keeps what the agent of a workspace said.
+    /// Keeps what the agent of a workspace said, the last time it did.
     pub(in crate::service) fn declare(
         &self,
         id: &WorkspaceId,
@@ -178,7 +181,8 @@ impl EffectLedger {
         let text = serde_json::to_string(patterns)
             .map_err(|error| EffectLedgerError::Damaged(error.to_string()))?;
         self.connection.execute(
-            "INSERT INTO scopes (workspace, patterns) VALUES (?1, ?2)",
+            "INSERT INTO scopes (workspace, patterns) VALUES (?1, ?2) \
+             ON CONFLICT (workspace) DO UPDATE SET patterns = excluded.patterns",
             params![id.as_str(), text],
         )?;
         Ok(())

@@ -55,7 +55,9 @@ fn show_map(report: MapReport, session: &CliSession) -> Result<RunExit, CommandF
         screen.document(&report)?;
         return Ok(RunExit::Verified);
     }
-    let MapReport { map, index, .. } = report;
+    let MapReport {
+        map, index, places, ..
+    } = report;
     if map.files.is_empty() {
         let reason = if map.definitions == 0 {
             "no definitions in a language that is understood"
@@ -70,6 +72,9 @@ fn show_map(report: MapReport, session: &CliSession) -> Result<RunExit, CommandF
         } else {
             screen.line(paint(STRONG, line))?;
         }
+    }
+    for place in places {
+        screen.line(place)?;
     }
     let shown: usize = map.files.iter().map(|file| file.symbols.len()).sum();
     screen.note(&paint(

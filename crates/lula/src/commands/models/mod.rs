@@ -52,7 +52,7 @@ fn list(session: &CliSession) -> Result<RunExit, CommandFailure> {
     } else {
         let mut table = TextTable::default();
         for used in &listing.in_use {
-            table.row([used.model.clone(), paint(DIM, cost(used.price.as_ref()))]);
+            table.row([used.model.clone(), known(used.price.as_ref())]);
         }
         screen.line(table.render(2))?;
     }
@@ -74,63 +74,20 @@ fn list(session: &CliSession) -> Result<RunExit, CommandFailure> {
     Ok(RunExit::Verified)
 }
 
-fn cost(price: Option<&ListedPrice>) -> String {
-    match price {
-        Some(ListedPrice {
-            input_usd_per_million,
-            output_usd_per_million,
-            as_of: Some(day),
-        }) => format!(
-            "at most ${input_usd_per_million:.2} read, ${output_usd_per_million:.2} written for a \
-             million tokens, as of {day}"
-        ),
-        Some(price) => format!(
-            "price unknown, counts as ${:.2} for a million tokens",
-            price.input_usd_per_million
-        ),
-        None => paint(BAD, "not the name of a model"),
-    }
+fn known(price: Option<&ListedPrice>) -> String {
+    price.map_or_else(
+        || paint(BAD, "not the name of a model"),
+        |price| paint(DIM, price.words()),
+    )
 }
 
 fn show(document: &Value, session: &CliSession) -> Result<(), CommandFailure> {
     if session.screen.is_json() {
         return session.screen.document(document);
     }
-    let mark = |key: &str| {
-        if document[key] == true {
-            paint(GOOD, "yes")
-        } else {
-            paint(DIM, "no")
-        }
-    };
-    let answers = match document["error"].as_str() {
-        Some(error) => paint(BAD, error),
-        None => paint(GOOD, "yes"),
-    };
     let mut table = TextTable::default();
-    table.row(["answers".into(), answers]);
-    if document["answers"] == true {
-        table.row(["calls tools".into(), mark("tool_calls")]);
-        table.row(["held to a JSON schema".into(), mark("json_schema")]);
-        table.row(["counts tokens".into(), mark("counts_tokens")]);
-        table.row([
-            "used here with".into(),
-            document["use_with"].as_str().unwrap_or_default().to_owned(),
-        ]);
-        let known = if document["price_known"] == true {
-            ""
-        } else {
-            ", at the ceiling for an unknown price"
-        };
-        table.row([
-            "the trial took".into(),
-            format!(
-                "{} tokens in, {} out, ${:.6}{known}",
-                document["tokens"]["input"],
-                document["tokens"]["output"],
-                document["cost_usd"].as_f64().unwrap_or_default()
-            ),
-        ]);
+    for row in trial::rows(document) {
+        table.row(row);
     }
     session.screen.line(paint(
         STRONG,
@@ -234,7 +191,10 @@ fn stats(session: &CliSession) -> Result<RunExit, CommandFailure> {
                 || "none to compare".to_owned(),
                 |uplift| format!("{:+.0} %", uplift * 100.0),
             ),
-            format!("${:.4}", dollars(each(row.cost))),
+            match row.unpriced {
+                0 => format!("${:.4}", dollars(each(row.cost))),
+                _ => "unknown".to_owned(),
+            },
             format!(
                 "{} in, {} out",
                 each(row.usage.input),

@@ -1,46 +1,15 @@
-//! Unified diffs as models and git write them: read leniently where nothing depends on it (line
-//! counts, offsets), strictly where something does (which file, which lines).
+//! Unified diffs.
 
-use lula_edit::FileEdit;
-
-use super::error::ToolError;
-
-/// What a diff does to one file.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct FilePatch {
-    /// None where it is made.
-    pub(super) old: Option<String>,
-    /// None where it is removed.
-    pub(super) new: Option<String>,
-    /// Permissions, where the diff names them.
-    pub(super) mode: Option<u32>,
-    pub(super) hunks: Vec<PatchHunk>,
-}
-
-/// Lines that stand somewhere and what they become.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct PatchHunk {
-    /// Where the old lines are said to begin, from 1; 0 where nothing is said.
-    at: usize,
-    old: Vec<String>,
-    new: Vec<String>,
-    /// Whether the new text ends without a newline.
-    open_end: bool,
-    /// Line of the diff it begins at, from 1.
-    line: usize,
-}
+use super::{FilePatch, PatchError, PatchHunk};
 
 /// Every file of a diff.
-pub(super) fn parse(diff: &str) -> Result<Vec<FilePatch>, ToolError> {
+pub(super) fn parse(diff: &str) -> Result<Vec<FilePatch>, PatchError> {
     let mut patches: Vec<FilePatch> = Vec::new();
     let mut current: Option<FilePatch> = None;
     let mut lines = diff.split('\n').enumerate().peekable();
     while let Some((index, line)) = lines.next() {
         let number = index + 1;
-        let bad = |why: &str| ToolError::Diff {
-            line: number,
-            why: why.to_owned(),
-        };
+        let bad = |why: &str| PatchError::at(index, why);
         let plain = line.trim_end_matches('\r');
         if let Some(names) = plain.strip_prefix("diff --git ") {
             patches.extend(current.take().filter(FilePatch::does_something));
@@ -130,10 +99,10 @@ pub(super) fn parse(diff: &str) -> Result<Vec<FilePatch>, ToolError> {
     patches.extend(current.take().filter(FilePatch::does_something));
     for patch in &patches {
         if patch.old.is_none() && patch.new.is_none() {
-            return Err(ToolError::Diff {
-                line: 1,
-                why: "a file that neither is nor becomes anything".to_owned(),
-            });
+            return Err(PatchError::at(
+                0,
+                "a file that neither is nor becomes anything",
+            ));
         }
     }
     Ok(patches)
@@ -142,12 +111,6 @@ pub(super) fn parse(diff: &str) -> Result<Vec<FilePatch>, ToolError> {
 /// Lines that begin another file, even inside a hunk of a diff with wrong counts.
 fn patch_ends(line: &str) -> bool {
     line.starts_with("diff --git ") || line.starts_with("@@ ")
-}
-
-impl FilePatch {
-    fn does_something(&self) -> bool {
-        !self.hunks.is_empty() || self.old != self.new || self.mode.is_some()
-    }
 }
 
 impl PatchHunk {
@@ -246,105 +209,4 @@ fn start_of(header: &str) -> usize {
         })
         .and_then(|digits| digits.parse().ok())
         .unwrap_or(0)
-}
-
-/// The text after all hunks, or why hunks have no place. A place is where the hunk says, if its
-/// lines stand there exactly (after the shift of the hunks before it); else the one place the
-/// ladder finds.
-pub(super) fn apply(path: &str, text: &str, hunks: &[PatchHunk]) -> Result<String, Vec<String>> {
-    let mut text = text.to_owned();
-    let mut shift: isize = 0;
-    let mut failures = Vec::new();
-    for (index, hunk) in hunks.iter().enumerate() {
-        let said = hunk.at.checked_add_signed(shift).unwrap_or(0);
-        match place(path, &text, hunk, said) {
-            Ok(new) => {
-                shift += signed(hunk.new.len()) - signed(hunk.old.len());
-                text = new;
-            }
-            Err(why) => failures.push(format!(
-                "{path}, hunk {} (line {} of the diff): {why}",
-                index + 1,
-                hunk.line
-            )),
-        }
-    }
-    if failures.is_empty() {
-        Ok(text)
-    } else {
-        Err(failures)
-    }
-}
-
-fn signed(length: usize) -> isize {
-    isize::try_from(length).unwrap_or(isize::MAX)
-}
-
-fn place(path: &str, text: &str, hunk: &PatchHunk, said: usize) -> Result<String, String> {
-    let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let bare = |line: &str| {
-        line.trim_end_matches('\n')
-            .trim_end_matches('\r')
-            .to_owned()
-    };
-    let wanted: Vec<String> = hunk.old.iter().map(|line| bare(line)).collect();
-    let stands_at = |start: usize| {
-        lines.get(start..start + wanted.len()).is_some_and(|there| {
-            there
-                .iter()
-                .map(|line| bare(line))
-                .eq(wanted.iter().cloned())
-        })
-    };
-    if wanted.is_empty() {
-        // Nothing to find: the number is all there is, and it counts the line before.
-        let start = said.min(lines.len());
-        if !text.is_empty() && said > lines.len() {
-            return Err(format!("the file has only {} lines", lines.len()));
-        }
-        return Ok(spliced(&lines, start, 0, hunk));
-    }
-    if said > 0 && stands_at(said - 1) {
-        return Ok(spliced(&lines, said - 1, wanted.len(), hunk));
-    }
-    let places: Vec<usize> = (0..lines.len()).filter(|start| stands_at(*start)).collect();
-    if let [start] = places[..] {
-        return Ok(spliced(&lines, start, wanted.len(), hunk));
-    }
-    let edit = FileEdit::Replace {
-        path: path.to_owned(),
-        search: joined(&hunk.old),
-        replace: joined(&hunk.new),
-    };
-    lula_edit::apply(&edit, Some(text))
-        .map(|(text, _)| text)
-        .map_err(|error| error.to_string())
-}
-
-fn joined(lines: &[String]) -> String {
-    lines
-        .iter()
-        .flat_map(|line| [line.as_str(), "\n"])
-        .collect()
-}
-
-fn spliced(lines: &[&str], start: usize, length: usize, hunk: &PatchHunk) -> String {
-    let ending = if lines.iter().any(|line| line.ends_with("\r\n")) {
-        "\r\n"
-    } else {
-        "\n"
-    };
-    let mut text: String = lines[..start].concat();
-    if !text.is_empty() && !text.ends_with('\n') && !hunk.new.is_empty() {
-        text.push_str(ending);
-    }
-    for (index, line) in hunk.new.iter().enumerate() {
-        text.push_str(line.trim_end_matches('\r'));
-        let last = index + 1 == hunk.new.len() && start + length == lines.len();
-        if !(last && hunk.open_end) {
-            text.push_str(ending);
-        }
-    }
-    text.push_str(&lines[start + length..].concat());
-    text
 }

@@ -2,11 +2,16 @@
 //! stand, and what the project says to those who change it. Files come through the runner; within the
 //! same budget, the same files and the same task give the same survey.
 
-use std::collections::HashMap;
+mod instructions;
+
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::path::Path;
 
-use lula_index::{IndexLanguage, MAX_FILE, SymbolIndex, cache_name, estimate};
+use lula_index::{
+    FileStanding, IndexLanguage, MAX_FILE, SymbolIndex, TaskPlace, TaskPlaces, TaskTerm,
+    cache_name, estimate, silent_names, task_places, task_terms,
+};
 use lula_protocol::call::SearchFiles;
 use lula_protocol::output::DirectoryEntry;
 use lula_protocol::{ProtocolVersion, ToolAction, ToolCall, WorkspaceId};
@@ -18,18 +23,15 @@ use crate::runner_port::{self, EffectIdentity, Reply, RunnerPort, RunnerPortErro
 /// Most files whose symbols are looked at, and most bytes of them.
 const SOURCES: usize = 4_000;
 const BYTES: u64 = 64 << 20;
-/// What projects tell agents in. Each is material like any other file.
-const INSTRUCTIONS: [&str; 4] = [
-    "AGENTS.md",
-    "CLAUDE.md",
-    ".github/copilot-instructions.md",
-    "CONTRIBUTING.md",
-];
-/// Most words that are searched for, and most lines of each.
-const WORDS: usize = 5;
-const LINES: usize = 6;
-/// Longest line that is shown.
+/// Most terms that are asked of the runner, because no source holds them, and most lines of each.
+const ASKED: usize = 4;
+const LINES: usize = 4;
+/// Longest line that is shown, in bytes.
 const LINE: usize = 200;
+/// Of what map and places may take together, the part of the places.
+const PLACES_PART: usize = 3;
+/// So many of the first files of the map, and of the places, decide whose folders are heard.
+const LEADING: usize = 6;
 
 /// What is looked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,8 +43,12 @@ pub struct SurveyQuery {
     pub files: Vec<String>,
     /// The repository, by which what is known of it is found again.
     pub repository: String,
-    /// How many tokens it may all take.
+    /// How many tokens map and places may take together.
     pub tokens: u64,
+    /// How many bytes of the project's own instructions are shown; nothing in logs from before they
+    /// were counted apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<u64>,
 }
 
 /// What looking a project over found.
@@ -72,35 +78,38 @@ pub(crate) async fn survey(
     cache: Option<&Path>,
 ) -> Result<ProjectSurvey, RunnerPortError> {
     let listing = runner_port::files(runner, effect, workspace).await?;
-    let named: Vec<String> = INSTRUCTIONS
-        .iter()
-        .filter(|name| listing.files.iter().any(|file| file.path == **name))
-        .map(|name| (*name).to_owned())
-        .collect();
-    let texts = runner_port::fetch(runner, effect, workspace, &named).await?;
-    // A quarter for what the project says, a tenth for places; the map gets the rest.
-    let mut left = bytes(wanted.tokens / 4);
-    let mut instructions = Vec::new();
-    for (name, text) in named.into_iter().zip(texts) {
-        let text = begin(text.unwrap_or_default().trim(), left).to_owned();
-        left = left.saturating_sub(text.len());
-        if !text.is_empty() {
-            instructions.push((name, text));
-        }
-    }
-    let hits = places(runner, effect, workspace, wanted).await?;
     let project = ProjectSources::read(runner, effect, workspace, &listing.files).await?;
-    let used: usize = instructions
-        .iter()
-        .map(|(_, text)| text.len())
-        .sum::<usize>()
-        + hits.iter().map(String::len).sum::<usize>();
+    let silent = silent_names(
+        &wanted.repository,
+        listing.files.iter().map(|file| file.path.as_str()),
+    );
+    let terms = task_terms(&wanted.text, &silent);
+    let room = bytes(wanted.tokens) / PLACES_PART;
+    let found = project.places(&terms, room);
+    let mut hits: Vec<String> = found.lines.iter().map(TaskPlace::to_string).collect();
+    let used: usize = hits.iter().map(String::len).sum();
+    let more = elsewhere(
+        runner,
+        effect,
+        workspace,
+        &found.missing,
+        room.saturating_sub(used),
+    )
+    .await?;
+    hits.extend(more);
+    let used: usize = hits.iter().map(|line| line.len() + 1).sum();
     let budget = wanted
         .tokens
-        .saturating_sub(u64::try_from(used).unwrap_or(u64::MAX) / 3);
+        .saturating_sub(u64::try_from(used).unwrap_or(u64::MAX).div_ceil(3));
     let task = lula_index::MapQuery {
         text: wanted.text.clone(),
         files: wanted.files.clone(),
+        lines: found
+            .lines
+            .iter()
+            .map(|it| (it.path.clone(), it.line))
+            .collect(),
+        silent: silent.into_iter().chain(found.common).collect(),
         ..lula_index::MapQuery::default()
     };
     let kept = cache.map(|directory| directory.join(cache_name(Path::new(&wanted.repository))));
@@ -112,13 +121,39 @@ pub(crate) async fn survey(
         .await
         .map_err(|error| RunnerPortError::Failed(format!("the map could not be drawn: {error}")))?;
     let mut ranked = map.files;
-    ranked.sort_by(|a, b| b.rank.total_cmp(&a.rank).then_with(|| a.path.cmp(&b.path)));
+    let holds_named =
+        |file: &lula_index::MappedFile| file.symbols.iter().any(|symbol| symbol.named);
+    ranked.sort_by(|a, b| {
+        let order = holds_named(b).cmp(&holds_named(a));
+        order
+            .then_with(|| b.rank.total_cmp(&a.rank))
+            .then_with(|| a.path.cmp(&b.path))
+    });
+    let ranked: Vec<String> = ranked.into_iter().map(|file| file.path).collect();
+    let matter = found.lines.iter().map(|place| &place.path).take(LEADING);
+    let matter: Vec<String> = matter.chain(ranked.iter().take(LEADING)).cloned().collect();
+    let files: BTreeSet<&str> = listing
+        .files
+        .iter()
+        .map(|file| file.path.as_str())
+        .collect();
+    let named = instructions::named(&files, &matter);
+    let texts = runner_port::fetch(runner, effect, workspace, &named).await?;
+    let texts = named.into_iter().zip(texts);
+    let texts = texts
+        .map(|(path, text)| (path, text.unwrap_or_default()))
+        .collect();
+    let most = wanted
+        .instructions
+        .map_or(bytes(wanted.tokens / 4), |most| {
+            usize::try_from(most).unwrap_or(usize::MAX)
+        });
     Ok(ProjectSurvey {
         files: listing.files.into_iter().map(|file| file.path).collect(),
         more: listing.more,
         map: map.text,
-        ranked: ranked.into_iter().map(|file| file.path).collect(),
-        instructions,
+        ranked,
+        instructions: instructions::shown(texts, most),
         hits,
     })
 }
@@ -156,6 +191,17 @@ impl ProjectSources {
                 .filter_map(|(path, text)| Some((path, text?)))
                 .collect(),
         })
+    }
+
+    /// Where what a task names stands, in lines of so many bytes together.
+    fn places(&self, terms: &[TaskTerm], most: usize) -> TaskPlaces {
+        let mut texts: Vec<(&str, &str)> = self
+            .texts
+            .iter()
+            .map(|(path, text)| (path.as_str(), text.as_str()))
+            .collect();
+        texts.sort_unstable();
+        task_places(terms, texts.into_iter(), most)
     }
 
     /// The paths of everything that is listed.
@@ -212,17 +258,18 @@ fn sources(files: &[DirectoryEntry]) -> Vec<&DirectoryEntry> {
         .collect()
 }
 
-/// Where the telling words of the task stand.
-async fn places(
+/// Where terms stand that no source holds: in templates, configuration and data. What is written for
+/// people comes last, what programs wrote never.
+async fn elsewhere(
     runner: &dyn RunnerPort,
     effect: &EffectIdentity,
     workspace: &WorkspaceId,
-    wanted: &SurveyQuery,
+    missing: &[TaskTerm],
+    mut left: usize,
 ) -> Result<Vec<String>, RunnerPortError> {
-    let mut left = bytes(wanted.tokens / 10);
-    let mut hits = Vec::new();
-    for word in telling(&wanted.text) {
-        let part = effect.part(&word);
+    let mut hits: Vec<(FileStanding, String)> = Vec::new();
+    for term in missing.iter().take(ASKED) {
+        let part = effect.part(&term.text);
         let call = ToolCall {
             protocol: ProtocolVersion,
             effect: part.id,
@@ -230,49 +277,35 @@ async fn places(
             run: part.run,
             workspace: workspace.clone(),
             action: ToolAction::Search(SearchFiles {
-                pattern: word.clone(),
+                pattern: term.text.clone(),
                 literal: true,
-                glob: None,
+                ..SearchFiles::default()
             }),
         };
-        let said = Reply::of(runner.call(&call).await?)?;
+        let said = Reply::of(runner.call(&call).await?, usize::MAX)?;
         if said.failed {
             continue;
         }
-        let lines = said.text.lines().filter(|line| line.contains(&word));
-        for line in lines.take(LINES) {
-            let line = begin(line, LINE);
-            if line.len() > left {
-                return Ok(hits);
-            }
-            left -= line.len();
-            hits.push(line.to_owned());
-        }
+        let lines = said.text.lines().filter(|line| line.contains(&term.text));
+        let mut lines: Vec<(FileStanding, String)> = lines
+            .map(|line| (standing_of(line), begin(line, LINE).to_owned()))
+            .filter(|(standing, _)| *standing < FileStanding::Noise)
+            .collect();
+        lines.sort_by_key(|(standing, _)| *standing);
+        hits.extend(lines.into_iter().take(LINES));
     }
-    Ok(hits)
+    hits.sort_by_key(|(standing, _)| *standing);
+    hits.retain(|(_, line)| {
+        let fits = line.len() <= left;
+        left = left.saturating_sub(line.len());
+        fits
+    });
+    Ok(hits.into_iter().map(|(_, line)| line).collect())
 }
 
-/// Words that stand for something in code rather than in a language: names with an underscore, a
-/// change of case, or between backticks. In the order they come, each once.
-fn telling(text: &str) -> Vec<String> {
-    let quoted: Vec<&str> = text.split('`').skip(1).step_by(2).collect();
-    let is_name = |word: &str| {
-        let inner = word.get(1..).unwrap_or_default();
-        word.contains('_')
-            || (word.chars().any(char::is_lowercase) && inner.chars().any(char::is_uppercase))
-            || quoted.iter().any(|part| part.contains(word))
-    };
-    let mut found: Vec<String> = Vec::new();
-    for word in text.split(|c: char| !(c.is_alphanumeric() || c == '_')) {
-        let plain = word.trim_matches('_');
-        if plain.len() > 3 && is_name(plain) && !found.iter().any(|known| known == plain) {
-            found.push(plain.to_owned());
-        }
-        if found.len() == WORDS {
-            break;
-        }
-    }
-    found
+/// The standing of the file that a found line names.
+fn standing_of(line: &str) -> FileStanding {
+    FileStanding::of(line.split(':').next().unwrap_or_default())
 }
 
 /// The end of what tests said, for ranking.
@@ -290,17 +323,6 @@ pub(crate) fn about(task: &str, messages: &[(String, String)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_of_code_are_searched_for_and_words_of_a_language_are_not() {
-        let text = "Fix the rounding in `total` of ShoppingCart, see test_total_of_two and \
-                    load_items; load_items is wrong";
-        assert_eq!(
-            telling(text),
-            ["total", "ShoppingCart", "test_total_of_two", "load_items"]
-        );
-        assert!(telling("please make everything better").is_empty());
-    }
 
     #[test]
     fn the_beginning_of_a_text_is_whole_characters() {

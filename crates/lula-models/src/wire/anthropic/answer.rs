@@ -1,176 +1,14 @@
-//! Anthropic messages.
+//! Reading what Anthropic messages answer, whole or as a stream.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::assembly::{AssembledAnswer, Assembly, StreamDelta, settle_stop, whole_call};
-use super::failure::reported;
-use super::{WireError, WireProtocol, malformed, read};
-use crate::normal::{
-    MessagePart, MessageRole, ModelMessage, ModelRequest, ModelStopReason, OutputShape,
-    ThinkingEffort, TokenUsage,
-};
+use super::ANSWER;
+use crate::normal::{MessagePart, ModelStopReason, TokenUsage};
+use crate::wire::assembly::{AssembledAnswer, Assembly, StreamDelta, settle_stop, whole_call};
+use crate::wire::failure::reported;
+use crate::wire::{WireError, WireProtocol, malformed, read};
 
-/// Seams of the prompt cache a request may have.
-const MAX_CACHE_SEAMS: usize = 4;
-/// The tool a JSON answer is written through.
-const ANSWER: &str = "answer";
-
-pub(super) fn request(request: &ModelRequest, streamed: bool) -> Result<Value, WireError> {
-    let mut body = Map::new();
-    body.insert("model".into(), request.model.clone().into());
-    body.insert("max_tokens".into(), request.max_tokens.into());
-    let seams = cache_seams(&request.messages);
-    let mut system = Vec::new();
-    let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
-    for (message, seam) in request.messages.iter().zip(seams) {
-        let mut blocks = blocks(message);
-        if let (true, Some(Value::Object(last))) = (seam, blocks.last_mut()) {
-            last.insert("cache_control".into(), json!({"type": "ephemeral"}));
-        }
-        match message.role {
-            // Rules that come late stay in their place, or they would move the cached prefix.
-            MessageRole::System if turns.is_empty() => system.extend(blocks),
-            MessageRole::System | MessageRole::User => turn(&mut turns, "user", blocks),
-            MessageRole::Assistant => turn(&mut turns, "assistant", blocks),
-        }
-    }
-    let messages: Vec<_> = turns
-        .into_iter()
-        .map(|(role, content)| json!({"role": role, "content": content}))
-        .collect();
-    body.insert("messages".into(), messages.into());
-    if !system.is_empty() {
-        body.insert("system".into(), system.into());
-    }
-    match thinking(request) {
-        Some(tokens) => {
-            let thinking = json!({"type": "enabled", "budget_tokens": tokens});
-            body.insert("thinking".into(), thinking);
-        }
-        // A temperature beside thinking is refused by the provider.
-        None => {
-            if let Some(temperature) = request.temperature {
-                body.insert("temperature".into(), temperature.into());
-            }
-        }
-    }
-    tools(&mut body, request)?;
-    if streamed {
-        body.insert("stream".into(), true.into());
-    }
-    Ok(Value::Object(body))
-}
-
-/// Thinking, where asked for and possible: the provider takes 1024 tokens at least, less than the
-/// whole answer, and no forced tool beside it.
-fn thinking(request: &ModelRequest) -> Option<u32> {
-    let wanted = match request.effort {
-        ThinkingEffort::Off => return None,
-        ThinkingEffort::Low => 1024,
-        ThinkingEffort::Medium => 4096,
-        ThinkingEffort::High => 16_384,
-    };
-    let possible = wanted.min(request.max_tokens / 2);
-    (possible >= 1024 && request.output == OutputShape::Text).then_some(possible)
-}
-
-/// The last seams count: they hold the longest prefixes.
-fn cache_seams(messages: &[ModelMessage]) -> Vec<bool> {
-    let surplus = messages
-        .iter()
-        .filter(|message| message.cache_here)
-        .count()
-        .saturating_sub(MAX_CACHE_SEAMS);
-    let mut seen = 0;
-    messages
-        .iter()
-        .map(|message| {
-            seen += usize::from(message.cache_here);
-            message.cache_here && seen > surplus
-        })
-        .collect()
-}
-
-/// Turns must alternate, so neighbours of one role become one turn.
-fn turn(turns: &mut Vec<(&'static str, Vec<Value>)>, role: &'static str, blocks: Vec<Value>) {
-    if blocks.is_empty() {
-        return;
-    }
-    match turns.last_mut() {
-        Some((last, content)) if *last == role => content.extend(blocks),
-        _ => turns.push((role, blocks)),
-    }
-}
-
-fn blocks(message: &ModelMessage) -> Vec<Value> {
-    message
-        .parts
-        .iter()
-        .filter_map(|part| match part {
-            MessagePart::Text { text } if text.is_empty() => None,
-            MessagePart::Text { text } => Some(json!({"type": "text", "text": text})),
-            MessagePart::Image { media_type, base64 } => Some(json!({"type": "image", "source": {
-                "type": "base64", "media_type": media_type, "data": base64,
-            }})),
-            MessagePart::Call(call) => {
-                Some(json!({"type": "tool_use", "id": call.id, "name": call.name,
-                "input": call.arguments}))
-            }
-            MessagePart::Result {
-                id,
-                content,
-                failed,
-                ..
-            } => Some(json!({"type": "tool_result",
-                "tool_use_id": id, "content": content, "is_error": failed})),
-            MessagePart::Reasoning {
-                wire: WireProtocol::Messages,
-                raw,
-                ..
-            } => Some(raw.clone()),
-            MessagePart::Reasoning { .. } | MessagePart::Broken { .. } => None,
-        })
-        .collect()
-}
-
-fn tools(body: &mut Map<String, Value>, request: &ModelRequest) -> Result<(), WireError> {
-    let mut tools: Vec<_> = request
-        .sorted_tools()
-        .into_iter()
-        .map(|tool| {
-            json!({"name": tool.name, "description": tool.description,
-                "input_schema": tool.parameters})
-        })
-        .collect();
-    match &request.output {
-        OutputShape::Text => {}
-        // A forced tool is how every version of the protocol gives JSON of a schema.
-        OutputShape::Json { schema, .. } => {
-            tools.push(json!({"name": ANSWER, "description": "Give the answer.",
-                "input_schema": schema}));
-            let choice = json!({"type": "tool", "name": ANSWER});
-            body.insert("tool_choice".into(), choice);
-        }
-        OutputShape::Grammar { .. } => {
-            return Err(WireError::Unsupported {
-                wire: WireProtocol::Messages,
-                what: "a grammar",
-            });
-        }
-        OutputShape::Edits { .. } => {
-            return Err(WireError::Unsupported {
-                wire: WireProtocol::Messages,
-                what: "unshaped edits",
-            });
-        }
-    }
-    if !tools.is_empty() {
-        body.insert("tools".into(), tools.into());
-    }
-    Ok(())
-}
-
-pub(super) fn response(body: &Value) -> Result<AssembledAnswer, WireError> {
+pub(in crate::wire) fn response(body: &Value) -> Result<AssembledAnswer, WireError> {
     if let Some(failure) = reported(body) {
         return Err(WireError::Reported(failure));
     }
@@ -260,7 +98,7 @@ fn usage(usage: &Value) -> Option<TokenUsage> {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct AnthropicReader {
+pub(in crate::wire) struct AnthropicReader {
     assembly: Assembly,
     /// A thinking block under way: its index and the block as it grows.
     thinking: Option<(u64, Value)>,
@@ -270,7 +108,7 @@ pub(super) struct AnthropicReader {
 }
 
 impl AnthropicReader {
-    pub(super) fn take(
+    pub(in crate::wire) fn take(
         &mut self,
         event: &Value,
         deltas: &mut Vec<StreamDelta>,
@@ -398,7 +236,7 @@ impl AnthropicReader {
         }
     }
 
-    pub(super) fn finish(mut self) -> Result<AssembledAnswer, WireError> {
+    pub(in crate::wire) fn finish(mut self) -> Result<AssembledAnswer, WireError> {
         let Some(stop) = self.stop.take().filter(|_| self.ended) else {
             return Err(WireError::Cut);
         };
