@@ -188,6 +188,13 @@ fn describe(layer: &ProtectionLayer) -> String {
         }
         ProtectionLayer::Rlimits { open_files, .. } => format!("{open_files} open files"),
         ProtectionLayer::NoNetwork => "only its own loopback".to_owned(),
+        ProtectionLayer::Egress {
+            policy, listening, ..
+        } => format!(
+            "by name only, policy {}; answered: {}",
+            policy.short(),
+            listening.join(", ")
+        ),
         ProtectionLayer::CleanEnvironment { names } => {
             format!("{} variables, none inherited", names.len())
         }

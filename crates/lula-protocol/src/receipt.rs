@@ -110,6 +110,18 @@ pub enum ProtectionLayer {
     },
     /// No network but the sandbox's own loopback.
     NoNetwork,
+    /// A network whose every address leads to a listener of the engine, which lets out what the policy
+    /// names.
+    Egress {
+        /// Digest of what may be reached.
+        policy: Digest,
+        /// Every interface of that network.
+        interfaces: Vec<String>,
+        /// Its routes for every address.
+        routes: Vec<String>,
+        /// What listens in it, as `tcp 0.0.0.0:443`.
+        listening: Vec<String>,
+    },
     /// An environment built from nothing.
     CleanEnvironment {
         /// Names that were set.
@@ -130,6 +142,7 @@ impl ProtectionLayer {
             Self::Cgroup { .. } => "cgroup",
             Self::Rlimits { .. } => "rlimits",
             Self::NoNetwork => "no_network",
+            Self::Egress { .. } => "egress",
             Self::CleanEnvironment { .. } => "clean_environment",
         }
     }

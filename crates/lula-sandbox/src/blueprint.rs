@@ -118,6 +118,8 @@ pub(crate) struct SandboxBlueprint {
     /// looks around.
     pub(crate) watched: bool,
     pub(crate) switches: LayerSwitches,
+    /// The ports of listeners behind every address of its network, where its network has any.
+    pub(crate) door: Option<Vec<u16>>,
     /// The first descriptor after the socket is a v2 control group to be born in.
     pub(crate) born_in_cgroup: bool,
 }
@@ -207,7 +209,12 @@ impl SandboxBlueprint {
         }
         w.bool(self.born_in_cgroup)
             .bool(self.listened)
-            .bool(self.watched);
+            .bool(self.watched)
+            .option(self.door.as_ref(), |w, ports| {
+                w.list(ports, |w, port| {
+                    w.u16(*port);
+                });
+            });
         writer.bytes
     }
 
@@ -279,6 +286,7 @@ impl SandboxBlueprint {
             born_in_cgroup: r.bool("cgroup")?,
             listened: r.bool("listened")?,
             watched: r.bool("watched")?,
+            door: r.option("door", |r| r.list("ports", |r| r.u16("port")))?,
         };
         reader.end()?;
         Ok(blueprint)

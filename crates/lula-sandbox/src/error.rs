@@ -93,6 +93,24 @@ pub enum SandboxError {
          copy of the tree"
     )]
     OverlayNeedsNamespaces { tier: IsolationTier },
+    /// Network by name was asked for, and nothing answers for it. Nothing ran.
+    #[error(
+        "the policy says `network = \"allowlist\"`, but nothing here answers for a network by name; \
+         start the command with `lula exec --net NAME`, or set `network = \"none\"`"
+    )]
+    NoDoorKeeper,
+    /// Network by name was asked for in a tier without a network of its own. Nothing ran.
+    #[error(
+        "the tier `{tier}` has no network of its own, so it cannot be held to an allowlist; use the tier \
+         `namespace`, or run without network"
+    )]
+    AllowlistNeedsNamespaces { tier: IsolationTier },
+    /// The ports of an allowlist cannot be had.
+    #[error("a sandbox cannot listen on those ports: {problem}; narrow the allowlist")]
+    DoorPorts {
+        /// What is wrong with them.
+        problem: String,
+    },
     /// The sandbox ended while something was asked of it.
     #[error("the sandbox has ended{}", after(": ", .reason.as_deref()))]
     Ended {

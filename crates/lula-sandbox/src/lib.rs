@@ -81,7 +81,11 @@ pub use error::SandboxError;
 pub use helper::{EarlyHelper, HelperProgram, helper_main_if_asked};
 pub use lock_out::{LockOutReport, RetainedAccess, lock_out};
 pub use mounts::{HostToolchains, Virtualenv};
+
+/// Where the certificates of a door are seen inside.
+pub const CERTIFICATES_INSIDE: &str = mounts::CERTIFICATES;
 pub use session::{
-    CapturedStream, FinishedCommand, NextOutput, OutputChunk, OverlayWorkspace, Sandbox,
+    CapturedStream, DoorKeeper, DoorListeners, DoorOpening, DoorPlan, FinishedCommand, MOST_DOOR_PORTS,
+    OpenDoor, NextOutput, OutputChunk, OverlayWorkspace, Sandbox,
     SandboxCommand, SandboxEngine, SandboxProcess, SandboxProcessId, SandboxSession,
 };

@@ -15,7 +15,7 @@ use crate::blueprint::{BindMount, INSIDE_ID, PlacedPath, RootPlan, SMALL, Worksp
 use crate::error::SandboxError;
 use crate::frames::UnavailableProtection;
 use crate::landlock::{PathAccess, PathGrant};
-use crate::policy::{AbsolutePath, SandboxPolicy};
+use crate::policy::{AbsolutePath, Network, SandboxPolicy};
 
 pub(crate) use shared::shared_grants;
 pub use toolchains::{HostToolchains, Virtualenv};
@@ -25,6 +25,16 @@ use host::HostPathKind;
 
 /// The home of the sandbox's user.
 pub(crate) const HOME: &str = "/home/user";
+
+/// Where the certificates lie inside that programs are to trust, where these are not the system's.
+pub(crate) const CERTIFICATES: &str = "/etc/lula/certificates.pem";
+
+/// Where systems keep all of theirs in one file.
+pub(crate) const SYSTEM_CERTIFICATES: [&str; 3] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/cert.pem",
+];
 
 /// Directories of the private filesystem, and where each is seen.
 pub(crate) const SCRATCH: &[(&str, &str)] = &[("tmp", "/tmp"), ("shm", "/dev/shm"), ("home", HOME)];
@@ -85,6 +95,8 @@ pub(crate) struct MountPlan {
     pub(crate) masks: Vec<String>,
     pub(crate) grants: Vec<PathGrant>,
     pub(crate) held_back: Vec<UnavailableProtection>,
+    /// How names are found.
+    network: Network,
     /// A workspace in layers: where it is seen, and whether it is writable.
     overlaid: Option<(String, bool)>,
 }
@@ -178,6 +190,7 @@ impl PolicySurroundings {
         system: &SystemDirectories,
     ) -> Result<Self, SandboxError> {
         let mut plan = MountPlan::of(system.0.clone());
+        plan.network = policy.network;
         plan.look(policy)?;
         let mut shown = Vec::new();
         for path in toolchains.directories() {
@@ -267,6 +280,27 @@ fn is_private(path: &str) -> bool {
     SCRATCH.iter().any(|(_, target)| is_below(path, target))
 }
 
+/// A file of the host, shown read-only at another place where a file is.
+pub(crate) fn placed_file(source: &Path, target: &Path) -> Result<PlacedPath, SandboxError> {
+    let HostPathKind::File(found) = host::look(source)? else {
+        return Err(SandboxError::Path {
+            path: source.to_owned(),
+            source: std::io::ErrorKind::NotFound.into(),
+        });
+    };
+    Ok(PlacedPath {
+        bind: BindMount {
+            source: text(source)?,
+            target: text(target)?,
+            file: true,
+        },
+        writable: false,
+        device: found.device,
+        inode: found.inode,
+        owner: found.owner,
+    })
+}
+
 fn text(path: &Path) -> Result<String, SandboxError> {
     path.to_str()
         .filter(|text| !text.chars().any(char::is_control))
@@ -285,6 +319,7 @@ impl MountPlan {
             masks: Vec::new(),
             grants: Vec::new(),
             held_back: Vec::new(),
+            network: Network::None,
             overlaid: None,
         }
     }
@@ -430,7 +465,10 @@ impl MountPlan {
         directories.sort();
         directories.dedup();
         self.root.directories = directories;
-        self.root.files.extend(own_files());
+        self.root.files.extend(own_files(self.network));
+        if self.network == Network::Allowlist {
+            self.root.files.push((CERTIFICATES.to_owned(), String::new()));
+        }
 
         let mut grants = Vec::new();
         let mut grant = |path: &str, access| {
@@ -488,8 +526,22 @@ impl MountPlan {
     }
 }
 
+/// Where names are found: the files `hosts` and `resolv.conf`. On the host's own network they are the
+/// host's.
+fn names(network: Network) -> (String, String) {
+    let own = "127.0.0.1 localhost lula\n::1 localhost\n".to_owned();
+    let of_host = |path| std::fs::read_to_string(path).unwrap_or_default();
+    match network {
+        Network::None => (own, String::new()),
+        // Every address leads to the same listener.
+        Network::Allowlist => (own, "nameserver 127.0.0.1\n".to_owned()),
+        Network::Host => (own + &of_host("/etc/hosts"), of_host("/etc/resolv.conf")),
+    }
+}
+
 /// Files that would tell about the host, written anew.
-fn own_files() -> Vec<(String, String)> {
+fn own_files(network: Network) -> Vec<(String, String)> {
+    let (hosts, resolver) = names(network);
     [
         (
             "/etc/passwd",
@@ -502,12 +554,9 @@ fn own_files() -> Vec<(String, String)> {
             "/etc/group",
             format!("user:x:{INSIDE_ID}:\nnogroup:x:65534:\n"),
         ),
-        (
-            "/etc/hosts",
-            "127.0.0.1 localhost lula\n::1 localhost\n".to_owned(),
-        ),
+        ("/etc/hosts", hosts),
         ("/etc/hostname", "lula\n".to_owned()),
-        ("/etc/resolv.conf", String::new()),
+        ("/etc/resolv.conf", resolver),
         (
             "/etc/nsswitch.conf",
             "passwd: files\ngroup: files\nhosts: files dns\n".to_owned(),

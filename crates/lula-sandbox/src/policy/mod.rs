@@ -56,6 +56,21 @@ impl SandboxPolicy {
     pub fn digest(&self) -> Result<Digest, CanonicalError> {
         Digest::of(DigestDomain::Policy, self)
     }
+
+    /// The policy with that network in place of its own, and the layer that goes with it required in
+    /// place of the other's.
+    #[must_use]
+    pub fn with_network(mut self, network: Network) -> Self {
+        self.network = network;
+        let (layer, other) = (LayerName::NoNetwork, LayerName::Egress);
+        let asked = self.required_layers.remove(&layer) | self.required_layers.remove(&other);
+        match network {
+            Network::None if asked => self.required_layers.insert(layer),
+            Network::Allowlist => self.required_layers.insert(other),
+            Network::None | Network::Host => false,
+        };
+        self
+    }
 }
 
 /// Paths of the host, each with everything below it.
@@ -121,6 +136,8 @@ names! {
         Rlimits = "rlimits",
         /// No network but its own loopback.
         NoNetwork = "no_network",
+        /// Network by name only, through listeners of the engine.
+        Egress = "egress",
         /// An environment built from nothing.
         CleanEnvironment = "clean_environment",
     }
@@ -152,10 +169,14 @@ names! {
 }
 
 names! {
-    /// What a command may reach over the network. Grants by name become further variants.
+    /// What a command may reach over the network, the least first.
     Network: "network" {
         /// Nothing but its own loopback.
         None = "none",
+        /// Names that were granted, each asked for and dialled by the engine.
+        Allowlist = "allowlist",
+        /// Everything this machine reaches, and the machine itself. Only by a flag, never in a file.
+        Host = "host",
     }
 }
 

@@ -69,7 +69,9 @@ impl SandboxPolicy {
             output: new.output.unwrap_or(old.output),
             wall: new.wall.unwrap_or(old.wall),
         };
-        Self {
+        // Layers that are asked for by name are meant as they stand.
+        let network = overlay.network.filter(|_| overlay.required_layers.is_none());
+        let changed = Self {
             profile: self.profile,
             min_tier: overlay.min_tier.unwrap_or(self.min_tier),
             required_layers: overlay.required_layers.unwrap_or(self.required_layers),
@@ -79,6 +81,10 @@ impl SandboxPolicy {
             environment: overlay.environment.unwrap_or(self.environment),
             paths,
             limits,
+        };
+        match network {
+            Some(network) => changed.with_network(network),
+            None => changed,
         }
     }
 
@@ -113,11 +119,17 @@ impl SandboxPolicy {
             wall: a.wall.min(b.wall),
         };
         let environment = self.environment.iter();
+        let network = self.network.min(other.network);
+        let mut required_layers = &self.required_layers | &other.required_layers;
+        if network == Network::None && required_layers.remove(&LayerName::Egress) {
+            // What is reached by name only is more than nothing.
+            required_layers.insert(LayerName::NoNetwork);
+        }
         Self {
             profile: self.profile,
             min_tier: self.min_tier.max(other.min_tier),
-            required_layers: &self.required_layers | &other.required_layers,
-            network: self.network.min(other.network),
+            required_layers,
+            network,
             nested_userns: self.nested_userns && other.nested_userns,
             caches: &self.caches & &other.caches,
             paths: self.paths.meet(&other.paths),

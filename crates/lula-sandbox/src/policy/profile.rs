@@ -46,7 +46,13 @@ impl Profile {
         SandboxPolicy {
             profile: self,
             min_tier,
-            required_layers: ALWAYS.iter().chain(further_layers).copied().collect(),
+            required_layers: ALWAYS
+                .iter()
+                .chain(further_layers)
+                .copied()
+                // The other layer of the network goes with another network.
+                .filter(|layer| *layer != LayerName::Egress)
+                .collect(),
             network: Network::None,
             nested_userns: false,
             caches: caches.iter().copied().collect::<BTreeSet<_>>(),

@@ -11,6 +11,7 @@ use crate::cgroup::{self, CgroupLimitEvents};
 use crate::frames::{ExitCause, KernelPosture};
 use crate::policy::{ByteSize, LayerName, ResolvedLimits};
 use crate::seccomp::WatchedCalls;
+use crate::session::DoorFacts;
 
 const SIGKILL: u8 = 9;
 const SIGXFSZ: u8 = 25;
@@ -33,6 +34,8 @@ pub(crate) struct ReceiptContext {
     pub(crate) clean_environment: bool,
     pub(crate) cgroup: Option<(&'static str, cgroup::CgroupLimits)>,
     pub(crate) host: HostPosture,
+    /// What listens in its network, where anything does.
+    pub(crate) door: Option<DoorFacts>,
     pub(crate) not_applied: Vec<UnappliedProtection>,
 }
 
@@ -137,8 +140,18 @@ impl ReceiptContext {
                 file_size: command.file_size,
             });
         }
-        if own_network || (seccomp && self.no_sockets) {
-            layers.push(ProtectionLayer::NoNetwork);
+        match &self.door {
+            Some(door) if own_network => layers.push(ProtectionLayer::Egress {
+                policy: door.policy,
+                interfaces: sandbox.interfaces.clone(),
+                routes: door.routes.clone(),
+                listening: door.listening.clone(),
+            }),
+            Some(_) => {}
+            None if own_network || (seccomp && self.no_sockets) => {
+                layers.push(ProtectionLayer::NoNetwork);
+            }
+            None => {}
         }
         if self.clean_environment {
             layers.push(ProtectionLayer::CleanEnvironment {

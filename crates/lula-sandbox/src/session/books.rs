@@ -36,6 +36,8 @@ pub(super) struct SessionState {
     pub(super) unrouted: u64,
     /// Blocked connections that were seen since, each of which the kernel counts as such a miss.
     pub(super) connections: u64,
+    /// Whether such misses are counted: the host's network has misses of its own.
+    pub(super) on_host_network: bool,
 }
 
 /// Why a command was ended.
@@ -70,6 +72,8 @@ pub(super) struct SessionCommandEntry {
     /// Whether nothing else ran in the session at the same time.
     pub(super) alone: bool,
     pub(super) before: (Option<u64>, CgroupLimitEvents),
+    /// Where the door's record was when it began.
+    pub(super) door_mark: u64,
 }
 
 pub(super) struct CommandExit {
@@ -166,6 +170,9 @@ impl SessionState {
     /// Books what the private network kept in since the last look. It counts for every command that
     /// runs, as a refused call does.
     fn book_unrouted(&mut self, count: u64) {
+        if self.on_host_network {
+            return;
+        }
         let seen = std::mem::take(&mut self.connections);
         let more = count.saturating_sub(self.unrouted).saturating_sub(seen);
         self.unrouted = self.unrouted.max(count);

@@ -1,17 +1,19 @@
 //! Drawing a sandbox: from what is asked for to a blueprint, and what the receipt will say about it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use lula_protocol::IsolationTier;
 use lula_protocol::receipt::UnappliedProtection;
 
 use super::disk;
+use super::door::DoorPlan;
 use super::private::PrivateDirectory;
 use super::sandbox::Sandbox;
 use crate::blueprint::{RootPlan, SandboxBlueprint, WorkspacePlan};
 use crate::error::SandboxError;
 use crate::frames::UnavailableProtection;
-use crate::mounts::{self, HOME, SystemDirectories};
+use crate::mounts::{self, CERTIFICATES, HOME, SYSTEM_CERTIFICATES, SystemDirectories};
 use crate::policy::{LayerName, ResolvedLimits};
 use crate::receipt::human;
 use crate::seccomp::{SeccompProgram, WatchedCalls};
@@ -55,6 +57,7 @@ impl PlannedSandbox {
             listened: true,
             watched: sandbox.watched == WatchedCalls::ConnectionsAndPaths,
             switches: sandbox.switches(),
+            door: None,
             born_in_cgroup: false,
         };
         let disk = disk_limit(sandbox, granted);
@@ -127,6 +130,27 @@ impl PlannedSandbox {
     }
 }
 
+/// Shows the door's certificates at a place of their own, and in place of the system's where these are
+/// one file.
+pub(super) fn show_certificates(
+    blueprint: &mut SandboxBlueprint,
+    door: &DoorPlan,
+) -> Result<(), SandboxError> {
+    let Some(file) = &door.certificates else {
+        return Ok(());
+    };
+    let system = SYSTEM_CERTIFICATES.iter().filter_map(|path| {
+        let real = Path::new(path).canonicalize().ok()?;
+        let shown = real.starts_with("/etc/ssl") || real.starts_with("/etc/pki");
+        shown.then_some(real)
+    });
+    let targets: BTreeSet<_> = system.chain([PathBuf::from(CERTIFICATES)]).collect();
+    for target in &targets {
+        blueprint.placed.push(mounts::placed_file(file, target)?);
+    }
+    Ok(())
+}
+
 fn not_applied(held: UnavailableProtection) -> UnappliedProtection {
     UnappliedProtection {
         asked: held.asked,
@@ -160,7 +184,7 @@ pub(super) fn environment(
     sandbox: &Sandbox,
     home: &str,
     caches: &BTreeMap<String, String>,
-) -> Vec<(String, String)> {
+) -> BTreeMap<String, String> {
     let temporary = if home == HOME { "/tmp" } else { home };
     let mut variables: BTreeMap<String, String> = [
         ("HOME", home),
@@ -182,5 +206,5 @@ pub(super) fn environment(
     for (name, value) in &sandbox.policy.environment {
         variables.insert(name.as_str().to_owned(), value.clone());
     }
-    variables.into_iter().collect()
+    variables
 }

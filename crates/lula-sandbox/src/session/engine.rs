@@ -1,27 +1,29 @@
 //! The engine: it keeps the helper, the control groups and the programs, and opens sandboxes.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use lula_protocol::IsolationTier;
+use lula_protocol::receipt::UnappliedProtection;
 
 use super::command::{FinishedCommand, SandboxCommand};
-use super::drawing::{PlannedSandbox, environment};
+use super::door::{self, DoorFacts, DoorKeeper, DoorListeners, DoorPlan, OpenDoor};
+use super::drawing::{self, PlannedSandbox, environment};
 use super::link::{HelperLink, HelperLinkParts};
 use super::private::PrivateDirectory;
 use super::process::SandboxProcess;
 use super::sandbox::Sandbox;
 use super::session::SandboxSession;
 use super::stock::CgroupStock;
-use super::zygote::ZygoteProcess;
+use super::zygote::{BuiltSandbox, ZygoteProcess};
 use crate::cgroup::layout::CgroupHierarchy;
 use crate::cgroup::{self, CgroupLeaf};
 use crate::error::SandboxError;
 use crate::helper::{EarlyHelper, HelperProgram};
 use crate::mounts::{self, SystemDirectories};
-use crate::policy::{LayerName, MachineCapacity, ResolvedLimits};
+use crate::policy::{LayerName, MachineCapacity, Network, ResolvedLimits};
 use crate::receipt::{HostPosture, ReceiptContext};
 use crate::seccomp::{RefusedCallReply, SeccompProgram, SeccompRules, SyscallAbi};
 use crate::sys::socket;
@@ -47,8 +49,11 @@ struct Inner {
     system: SystemDirectories,
     /// Apart from each other: the first moves into namespaces of its own.
     namespace: Mutex<Option<Arc<ZygoteProcess>>>,
+    /// Its sandboxes keep the host's network, which it must not have left.
+    on_host_network: Mutex<Option<Arc<ZygoteProcess>>>,
     plain: Mutex<Option<Arc<ZygoteProcess>>>,
     programs: Mutex<Vec<(SeccompRules, Arc<SeccompProgram>)>>,
+    keeper: OnceLock<Arc<dyn DoorKeeper>>,
 }
 
 /// What must live as long as a sandbox.
@@ -57,6 +62,8 @@ pub(crate) struct SandboxResources {
     _zygote: Arc<ZygoteProcess>,
     pub(super) groups: CgroupStock,
     _private: Option<PrivateDirectory>,
+    /// What answers in its network, where anything does.
+    pub(super) door: Option<Box<dyn OpenDoor>>,
 }
 
 impl Drop for SandboxResources {
@@ -100,9 +107,19 @@ impl SandboxEngine {
             host: OnceLock::new(),
             system: SystemDirectories::look()?,
             namespace: Mutex::new(Some(Arc::new(zygote))),
+            on_host_network: Mutex::new(None),
             plain: Mutex::new(None),
             programs: Mutex::new(Vec::new()),
+            keeper: OnceLock::new(),
         })))
+    }
+
+    /// Has that keeper answer for every sandbox whose policy says `network = "allowlist"`. The first one
+    /// stays: what a sandbox may reach is not exchanged behind its back.
+    #[must_use]
+    pub fn with_door_keeper(self, keeper: Arc<dyn DoorKeeper>) -> Self {
+        let _ = self.0.keeper.set(keeper);
+        self
     }
 
     /// Opens a sandbox in the strongest tier that works here, or in the one it names. Refuses below
@@ -179,7 +196,8 @@ impl SandboxEngine {
             around.plan(mounts::MountedWorkspace::of(&place))
         });
         // What is wrong is met again, and reported, when it is opened.
-        if let (Ok(plan), Ok(zygote)) = (planned, inner.zygote(IsolationTier::Namespace)) {
+        let network = sandbox.policy.network;
+        if let (Ok(plan), Ok(zygote)) = (planned, inner.zygote(IsolationTier::Namespace, network)) {
             zygote.make_ready(&plan.root);
         }
     }
@@ -262,6 +280,7 @@ impl SandboxEngine {
         let inner = &*self.0;
         let policy = &sandbox.policy;
         let granted = policy.limits.granted(&inner.machine);
+        let door = inner.door(tier, policy.network)?;
         let workspace = sandbox.plan()?;
         if workspace.overlay.is_some() && tier != IsolationTier::Namespace {
             return Err(SandboxError::OverlayNeedsNamespaces { tier });
@@ -274,7 +293,10 @@ impl SandboxEngine {
             ..if tier == IsolationTier::Namespace {
                 SeccompRules::NAMESPACE
             } else {
-                SeccompRules::SHARED
+                SeccompRules {
+                    internet_sockets: policy.network == Network::Host,
+                    ..SeccompRules::SHARED
+                }
             }
         };
         let program = inner.program(rules)?;
@@ -282,15 +304,22 @@ impl SandboxEngine {
         let drawn =
             PlannedSandbox::draw(tier, sandbox, workspace, &granted, &program, &inner.system)?;
         not_applied.extend(drawn.not_applied);
+        not_applied.extend((policy.network == Network::Host).then(on_host_network));
 
         if let Some(root) = &drawn.root
             && inner.groups.get().is_none()
         {
-            inner.zygote(tier)?.make_ready(root);
+            inner.zygote(tier, policy.network)?.make_ready(root);
         }
         let measured = sandbox.measured(granted.disk_bytes)?;
         let mut leaf = inner.leaf(sandbox, &granted)?;
         let mut blueprint = drawn.blueprint;
+        let mut environment = environment(sandbox, &drawn.home, &drawn.caches);
+        if let Some(door) = &door {
+            blueprint.door = Some(door::checked(&door.ports)?);
+            drawing::show_certificates(&mut blueprint, door)?;
+            environment.extend(door.variables.clone());
+        }
         let mut groups = Vec::new();
         if let Some(leaf) = &leaf {
             let unified = leaf.v2_dir_fd().map(|group| group.try_clone_to_owned());
@@ -308,15 +337,20 @@ impl SandboxEngine {
         let mut descriptors = vec![theirs.as_fd()];
         descriptors.extend(groups.iter().map(AsFd::as_fd));
         let root = drawn.root.as_ref();
-        let mut zygote = inner.zygote(tier)?;
+        let mut zygote = inner.zygote(tier, policy.network)?;
         let mut built = zygote.build(&mut blueprint, root, &descriptors);
         if matches!(built, Err(SandboxError::HelperGone)) {
             // Its sandboxes died with it; new ones need a new helper.
-            inner.forget_zygote(tier);
-            zygote = inner.zygote(tier)?;
+            inner.forget_zygote(tier, policy.network);
+            zygote = inner.zygote(tier, policy.network)?;
             built = zygote.build(&mut blueprint, root, &descriptors);
         }
-        let (first, pidfd) = built?;
+        let BuiltSandbox {
+            first,
+            pidfd,
+            routes,
+            listeners,
+        } = built?;
         drop(theirs);
         // From here on its first process is at work, and needs a processor more than this one did.
         let limits = leaf.as_mut().map(|leaf| {
@@ -334,12 +368,24 @@ impl SandboxEngine {
             }
         };
         not_applied.extend(leaf.iter().flat_map(|leaf| leaf.not_applied().to_vec()));
+        let ports = door.as_ref().map(|door| door.ports.clone());
+        let opened = door.map(|door| open_door(door, routes, listeners)).transpose();
+        let (door, facts) = match opened {
+            Ok(opened) => opened.unzip(),
+            // No command runs where nothing answers.
+            Err(closed) => {
+                let _ = rustix::process::pidfd_send_signal(&pidfd, rustix::process::Signal::KILL);
+                return Err(closed);
+            }
+        };
 
         let watch = DenialWatcher {
             abi: SyscallAbi::native().ok_or(SandboxError::Processor)?,
             first,
             workspace: blueprint.workspace.path.clone(),
             masks: std::mem::take(&mut blueprint.masks),
+            network: policy.network,
+            ports: ports.unwrap_or_default(),
             shared: (tier != IsolationTier::Namespace)
                 .then(|| std::mem::take(&mut blueprint.grants)),
         };
@@ -362,9 +408,10 @@ impl SandboxEngine {
                 clean_environment: !sandbox.without.contains(&LayerName::CleanEnvironment),
                 cgroup: limits.map(|limits| (inner.groups().kind().name(), limits)),
                 host: inner.host()?.clone(),
+                door: facts,
                 not_applied,
             },
-            environment: environment(sandbox, &drawn.home, &drawn.caches),
+            environment: environment.into_iter().collect(),
             workspace: place,
             own_pids: tier == IsolationTier::Namespace,
             measured,
@@ -372,6 +419,7 @@ impl SandboxEngine {
                 _zygote: zygote,
                 groups: inner.groups().clone(),
                 _private: drawn.private,
+                door,
             },
         });
         // From here on a session that is not returned is ended by its drop.
@@ -396,6 +444,35 @@ fn finish_opening(
     Ok(())
 }
 
+/// Hands the listeners over to what answers, and tells what was read back of them.
+fn open_door(
+    plan: DoorPlan,
+    routes: Vec<String>,
+    listeners: Vec<OwnedFd>,
+) -> Result<(Box<dyn OpenDoor>, DoorFacts), SandboxError> {
+    let failed = |source| SandboxError::Io {
+        act: "cannot answer for the sandbox's network",
+        source,
+    };
+    let (listeners, listening) = DoorListeners::sort(listeners).map_err(failed)?;
+    let facts = DoorFacts {
+        policy: plan.policy,
+        routes,
+        listening,
+    };
+    Ok(((plan.open)(listeners).map_err(failed)?, facts))
+}
+
+/// What a sandbox on the host's network does without.
+fn on_host_network() -> UnappliedProtection {
+    UnappliedProtection {
+        asked: "a network of its own".to_owned(),
+        reason: "`network = \"host\"` was asked for: commands reach every host that this machine \
+                 reaches, and the machine itself"
+            .to_owned(),
+    }
+}
+
 fn missing_reason(session: &SandboxSession, layer: LayerName, sandbox: &Sandbox) -> String {
     if sandbox.without.contains(&layer) {
         return "it was left out on purpose".to_owned();
@@ -415,9 +492,31 @@ fn missing_reason(session: &SandboxSession, layer: LayerName, sandbox: &Sandbox)
 }
 
 impl Inner {
-    fn zygote(&self, tier: IsolationTier) -> Result<Arc<ZygoteProcess>, SandboxError> {
+    /// What answers for a sandbox, where its policy asks for that.
+    fn door(
+        &self,
+        tier: IsolationTier,
+        network: Network,
+    ) -> Result<Option<DoorPlan>, SandboxError> {
+        if network != Network::Allowlist {
+            return Ok(None);
+        }
+        if tier != IsolationTier::Namespace {
+            return Err(SandboxError::AllowlistNeedsNamespaces { tier });
+        }
+        let keeper = self.keeper.get().ok_or(SandboxError::NoDoorKeeper)?;
+        let plan = keeper.plan();
+        plan.map(Some)
+            .map_err(SandboxError::io("cannot answer for a network by name"))
+    }
+
+    fn zygote(
+        &self,
+        tier: IsolationTier,
+        network: Network,
+    ) -> Result<Arc<ZygoteProcess>, SandboxError> {
         let mut slot = self
-            .slot(tier)
+            .slot(tier, network)
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         if let Some(zygote) = &*slot {
@@ -425,23 +524,23 @@ impl Inner {
         }
         let zygote = Arc::new(ZygoteProcess::start(
             &self.helper,
-            tier == IsolationTier::Namespace,
+            tier == IsolationTier::Namespace && network != Network::Host,
         )?);
         *slot = Some(Arc::clone(&zygote));
         Ok(zygote)
     }
 
-    fn slot(&self, tier: IsolationTier) -> &Mutex<Option<Arc<ZygoteProcess>>> {
-        if tier == IsolationTier::Namespace {
-            &self.namespace
-        } else {
-            &self.plain
+    fn slot(&self, tier: IsolationTier, network: Network) -> &Mutex<Option<Arc<ZygoteProcess>>> {
+        match (tier, network) {
+            (IsolationTier::Namespace, Network::Host) => &self.on_host_network,
+            (IsolationTier::Namespace, _) => &self.namespace,
+            _ => &self.plain,
         }
     }
 
-    fn forget_zygote(&self, tier: IsolationTier) {
+    fn forget_zygote(&self, tier: IsolationTier, network: Network) {
         *self
-            .slot(tier)
+            .slot(tier, network)
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = None;
     }

@@ -4,6 +4,7 @@ mod books;
 mod capture;
 mod command;
 mod disk;
+mod door;
 mod drawing;
 mod engine;
 mod gone;
@@ -19,6 +20,10 @@ mod zygote;
 
 pub use capture::CapturedStream;
 pub use command::{FinishedCommand, SandboxCommand};
+pub(crate) use door::DoorFacts;
+pub use door::{
+    DoorKeeper, DoorListeners, DoorOpening, DoorPlan, MOST_DOOR_PORTS, OpenDoor,
+};
 pub use engine::SandboxEngine;
 pub use process::{NextOutput, OutputChunk, SandboxProcess, SandboxProcessId};
 pub use sandbox::Sandbox;

@@ -11,7 +11,7 @@ use crate::blueprint::{LayerSwitches, WorkspacePlan};
 use crate::cgroup;
 use crate::error::SandboxError;
 use crate::mounts::{HostToolchains, PolicySurroundings, SystemDirectories};
-use crate::policy::{LayerName, SandboxPolicy};
+use crate::policy::{LayerName, Network, SandboxPolicy};
 use crate::receipt::ReceiptContext;
 use crate::seccomp::WatchedCalls;
 
@@ -202,6 +202,10 @@ impl Sandbox {
                     .cgroup
                     .is_some_and(|(_, limits)| limits != cgroup::CgroupLimits::default()),
                 LayerName::Rlimits | LayerName::CleanEnvironment => true,
+                LayerName::NoNetwork => {
+                    context.tier != IsolationTier::Process && self.policy.network == Network::None
+                }
+                LayerName::Egress => self.policy.network == Network::Allowlist,
                 _ => context.tier != IsolationTier::Process,
             };
             by_tier && !self.without.contains(&layer)
@@ -238,7 +242,7 @@ impl Sandbox {
             no_new_privileges: on(LayerName::NoNewPrivileges),
             no_capabilities: on(LayerName::NoCapabilities),
             rlimits: on(LayerName::Rlimits),
-            no_network: on(LayerName::NoNetwork),
+            no_network: on(LayerName::NoNetwork) && self.policy.network != Network::Host,
             proc_masks: on(LayerName::PrivateRoot),
         }
     }

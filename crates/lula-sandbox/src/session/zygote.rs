@@ -18,6 +18,16 @@ pub(super) struct ZygoteProcess {
     child: Option<HelperChild>,
 }
 
+/// A sandbox that was begun.
+pub(super) struct BuiltSandbox {
+    /// The pid of its first process.
+    pub(super) first: u32,
+    pub(super) pidfd: OwnedFd,
+    /// Routes of its network to its listeners, and these, where it has any.
+    pub(super) routes: Vec<String>,
+    pub(super) listeners: Vec<OwnedFd>,
+}
+
 /// The line to a helper, and which roots it was told about.
 #[derive(Debug)]
 struct Line {
@@ -101,7 +111,7 @@ impl ZygoteProcess {
         blueprint: &mut SandboxBlueprint,
         root: Option<&RootPlan>,
         descriptors: &[BorrowedFd<'_>],
-    ) -> Result<(u32, OwnedFd), SandboxError> {
+    ) -> Result<BuiltSandbox, SandboxError> {
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         blueprint.template = root.map_or(Ok(0), |root| line.template(root))?;
         let control = &line.control;
@@ -117,9 +127,14 @@ impl ZygoteProcess {
             ZygoteReply::Failed(failure) => {
                 Err(setup_error(failure.stage, failure.detail, failure.errno))
             }
-            ZygoteReply::Cloned { pid } => {
-                let pidfd = received.into_iter().next();
-                Ok((pid, pidfd.ok_or(SandboxError::HelperGone)?))
+            ZygoteReply::Cloned { pid, routes } => {
+                let mut received = received.into_iter();
+                Ok(BuiltSandbox {
+                    first: pid,
+                    pidfd: received.next().ok_or(SandboxError::HelperGone)?,
+                    routes,
+                    listeners: received.collect(),
+                })
             }
         }
     }

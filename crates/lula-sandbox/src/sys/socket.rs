@@ -10,7 +10,7 @@ use rustix::net::{
 };
 
 /// Descriptors one message may carry.
-pub(crate) const MAX_DESCRIPTORS: usize = 32;
+pub(crate) const MAX_DESCRIPTORS: usize = 64;
 
 /// A pair of connected sockets that keep message boundaries.
 pub(crate) fn packet_pair() -> io::Result<(OwnedFd, OwnedFd)> {

@@ -9,6 +9,7 @@
 
 mod subject;
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::OwnedFd;
@@ -20,6 +21,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags, StatVfsMountFlags};
 
 use crate::landlock::{PathAccess, PathGrant};
 use crate::mounts::is_below;
+use crate::policy::Network;
 use crate::seccomp::{SeccompCall, SyscallAbi};
 use subject::{CallerPath, HERE, WantedAccess};
 
@@ -39,6 +41,9 @@ pub(crate) struct DenialWatcher {
     /// The directory it is about: what is missing there was removed, not hidden.
     pub(crate) workspace: String,
     pub(crate) masks: Vec<String>,
+    pub(crate) network: Network,
+    /// The ports on which something answers for its network.
+    pub(crate) ports: BTreeSet<u16>,
     /// Where the tree is the host's own: the rules that say what of it may be used.
     pub(crate) shared: Option<Vec<PathGrant>>,
 }
@@ -56,11 +61,31 @@ impl DenialWatcher {
             let mut bytes = [0; LONGEST_ADDRESS];
             let bytes = &mut bytes[..length.min(LONGEST_ADDRESS)];
             memory.read_exact_at(bytes, call.args[1]).ok()?;
-            return blocked_connection(bytes);
+            return self.blocked_connection(bytes);
         }
         subject::paths(name, &call.args)
             .into_iter()
             .find_map(|named| self.look_at(pid, &memory, named))
+    }
+
+    /// A connection to anywhere but this very sandbox, which the kernel is going to refuse.
+    fn blocked_connection(&self, address: &[u8]) -> Option<SandboxDenial> {
+        if self.network == Network::Host {
+            return None;
+        }
+        let (host, port) = destination(address)?;
+        if self.ports.contains(&port) {
+            return None;
+        }
+        Some(SandboxDenial {
+            attempt: DeniedAttempt::Connect {
+                host: host.to_string(),
+                port,
+            },
+            rule: format!("network = \"{}\"", self.network),
+            grant: None,
+            count: 1,
+        })
     }
 
     fn look_at(&self, pid: u32, memory: &File, named: CallerPath) -> Option<SandboxDenial> {
@@ -210,8 +235,8 @@ fn text_at(memory: &File, address: u64) -> Option<String> {
     None
 }
 
-/// A connection to anywhere but this very sandbox.
-fn blocked_connection(address: &[u8]) -> Option<SandboxDenial> {
+/// Where a connection is to go to, if that is anywhere but this very sandbox.
+fn destination(address: &[u8]) -> Option<(IpAddr, u16)> {
     const INTERNET: u16 = 2;
     const INTERNET_6: u16 = 10;
     let family = u16::from_ne_bytes(address.get(..2)?.try_into().ok()?);
@@ -226,18 +251,7 @@ fn blocked_connection(address: &[u8]) -> Option<SandboxDenial> {
         }
         _ => return None,
     };
-    if host.is_loopback() || host.is_unspecified() {
-        return None;
-    }
-    Some(SandboxDenial {
-        attempt: DeniedAttempt::Connect {
-            host: host.to_string(),
-            port,
-        },
-        rule: "network = \"none\"".to_owned(),
-        grant: None,
-        count: 1,
-    })
+    (!host.is_loopback() && !host.is_unspecified()).then_some((host, port))
 }
 
 #[cfg(test)]
@@ -253,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_connection_to_oneself_is_not_blocked() {
-        let at = |address: &[u8]| blocked_connection(address).map(|denial| denial.attempt);
+        let at = destination;
         assert_eq!(at(&address(2, 80, &[127, 0, 0, 1])), None);
         let mut mapped = [0; 20];
         mapped[14..16].fill(0xff);
@@ -261,10 +275,7 @@ mod tests {
         assert_eq!(at(&address(10, 80, &mapped)), None);
         assert_eq!(
             at(&address(2, 443, &[192, 0, 2, 1])),
-            Some(DeniedAttempt::Connect {
-                host: "192.0.2.1".to_owned(),
-                port: 443
-            })
+            Some((IpAddr::from([192, 0, 2, 1]), 443))
         );
         // A socket of the file system, and nonsense.
         assert_eq!(at(&address(1, 0, b"/run/x")), None);

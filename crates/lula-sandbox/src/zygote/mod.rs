@@ -4,6 +4,7 @@
 //! asked over one socket and ends when that socket closes, and every sandbox ends with it.
 
 mod delivery;
+mod door;
 mod identity;
 mod namespaces;
 mod network;
@@ -28,6 +29,8 @@ use crate::sys::scheduling::{self, CpuAffinity};
 use crate::sys::{lockdown, process, signal, socket};
 
 pub(crate) use delivery::NetworkSupply;
+pub(crate) use door::DNS;
+use door::DoorSockets;
 use namespaces::{LentResources, SandboxNamespaces};
 pub(crate) use network::PrivateNetwork;
 use remains::RemovalQueue;
@@ -90,7 +93,9 @@ pub(crate) fn serve(
     };
     if prepare {
         // A failure here is met again, and reported, by the first sandbox.
-        let _ = zygote.namespaces();
+        if let Ok(namespaces) = zygote.namespaces() {
+            let _ = namespaces.networks.settle(namespaces.own.as_fd());
+        }
     }
     let mut buffer = vec![0; LONGEST];
     loop {
@@ -131,10 +136,17 @@ pub(crate) fn serve(
         zygote.built += 1;
         match begun {
             Ok(begun) => {
+                let (routes, sockets) = match &begun.door {
+                    Some(door) => (door.routes.clone(), &door.sockets[..]),
+                    None => (Vec::new(), &[][..]),
+                };
                 let answer = ZygoteReply::Cloned {
                     pid: begun.pid.cast_unsigned(),
+                    routes,
                 };
-                socket::send(&zygote.control, &answer.encode(), &[begun.pidfd.as_fd()])?;
+                let along: Vec<_> = [&begun.pidfd].into_iter().chain(sockets).collect();
+                let along: Vec<_> = along.into_iter().map(AsFd::as_fd).collect();
+                socket::send(&zygote.control, &answer.encode(), &along)?;
                 // The kernel likes to leave the new process waiting behind this one, which has
                 // nothing to do that is waited for.
                 scheduling::sched_yield();
@@ -156,6 +168,8 @@ struct NewSandbox {
     pid: i32,
     pidfd: OwnedFd,
     lent: LentResources,
+    /// Listeners in its network, which are the engine's to keep.
+    door: Option<DoorSockets>,
     /// Whether its mounts may be taken apart later than its first process ends.
     mounts_may_linger: bool,
     /// What the new process has copies of.
@@ -304,6 +318,7 @@ impl Zygote {
         let mut apart = NamespaceFlags::NOTHING;
         let mut lent = LentResources::default();
         let mut order = None;
+        let mut door = None;
         if blueprint.tier == IsolationTier::Namespace {
             apart = NamespaceFlags::MOUNT
                 .and(NamespaceFlags::PID)
@@ -313,7 +328,9 @@ impl Zygote {
                 apart = apart.and(NamespaceFlags::IPC);
             }
             let namespaces = self.namespaces()?;
-            if blueprint.switches.no_network {
+            if let Some(ports) = &blueprint.door {
+                door = Some(namespaces.connect_with_door(ports, &mut site)?);
+            } else if blueprint.switches.no_network {
                 (lent.network, order) = namespaces.connect(&mut site)?;
             }
             lent.outside_id = namespaces.prepare(&blueprint, &mut site)?;
@@ -340,6 +357,7 @@ impl Zygote {
                     pid,
                     pidfd,
                     lent,
+                    door,
                     mounts_may_linger: blueprint.tier == IsolationTier::Namespace
                         && !blueprint.is_flushed(),
                     _site: site,

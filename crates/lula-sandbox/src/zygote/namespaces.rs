@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::delivery::{NetworkRequest, NetworkSupply};
+use super::door::DoorSockets;
 use super::identity::Identities;
 use super::network::{PrivateNetwork, PrivateNetworkPool};
 use super::reply::{BuildStepContext, BuildStepFailure};
@@ -73,6 +74,20 @@ impl SandboxNamespaces {
             }
         }
         drop(lent.mounts);
+    }
+
+    /// Gives a sandbox a network of its own with listeners on those ports.
+    pub(super) fn connect_with_door(
+        &mut self,
+        ports: &[u16],
+        site: &mut init::InitSite,
+    ) -> Result<DoorSockets, BuildStepFailure> {
+        let made = self.networks.make_with_door(self.own.as_fd(), ports);
+        let (network, door) = made.during(SetupStage::Network, || {
+            format!("a network with listeners on the ports {ports:?}")
+        })?;
+        site.network = Some(NetworkSupply::Here(network));
+        Ok(door)
     }
 
     /// Gives a sandbox a network, or the promise of one. Returns what to take back when it ends, and

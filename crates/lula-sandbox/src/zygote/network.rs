@@ -6,6 +6,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use super::door::{self, DoorSockets};
 use super::namespaces::hold_namespace;
 use crate::init::routes;
 use crate::page;
@@ -36,24 +37,34 @@ impl PrivateNetwork {
 }
 
 pub(crate) struct PrivateNetworkPool {
+    /// The network this process comes back to.
     home: OwnedFd,
+    /// Whether it is where it stays. An unprivileged zygote can leave the host's network, not come back
+    /// to it: before it makes the first network it gets one of its own to be in.
+    settled: bool,
     /// `/proc` as it was before the root changed.
     proc: OwnedFd,
     ready: Vec<PrivateNetwork>,
 }
 
 impl PrivateNetworkPool {
-    /// An unprivileged zygote can leave the host's network, not come back to it: it gets one of its
-    /// own to be in.
     pub(crate) fn new(own: BorrowedFd<'_>, privileged: bool) -> io::Result<Self> {
-        if !privileged {
-            unshare(NamespaceFlags::NET)?;
-        }
         Ok(Self {
             home: hold_namespace(own, "net")?,
+            settled: privileged,
             proc: crate::sys::mount::hold_host(std::path::Path::new("/proc"))?,
             ready: Vec::new(),
         })
+    }
+
+    /// Makes sure that networks can be made.
+    pub(crate) fn settle(&mut self, own: BorrowedFd<'_>) -> io::Result<()> {
+        if !self.settled {
+            unshare(NamespaceFlags::NET)?;
+            self.home = hold_namespace(own, "net")?;
+            self.settled = true;
+        }
+        Ok(())
     }
 
     /// Takes a network back after everything in its sandbox has ended. It is kept only where the
@@ -89,21 +100,42 @@ impl PrivateNetworkPool {
 
     /// Whether a sandbox that comes now would have to wait for its network.
     pub(crate) fn is_short(&self) -> bool {
-        self.ready.len() < READY
+        self.settled && self.ready.len() < READY
     }
 
     /// Makes networks until enough are ready. One that cannot be made is missed, and reported, by
     /// the sandbox that needs it.
     pub(crate) fn refill(&mut self, own: BorrowedFd<'_>) {
-        while self.ready.len() < READY {
+        while self.is_short() {
             let Ok(network) = self.make(own) else { return };
             self.ready.push(network);
         }
     }
 
-    pub(crate) fn make(&self, own: BorrowedFd<'_>) -> io::Result<PrivateNetwork> {
+    pub(crate) fn make(&mut self, own: BorrowedFd<'_>) -> io::Result<PrivateNetwork> {
+        self.make_with(own, || Ok(())).map(|(network, ())| network)
+    }
+
+    /// Makes one with listeners on those ports behind every address. It is for one sandbox only: it never
+    /// comes back here.
+    pub(crate) fn make_with_door(
+        &mut self,
+        own: BorrowedFd<'_>,
+        ports: &[u16],
+    ) -> io::Result<(PrivateNetwork, DoorSockets)> {
+        self.make_with(own, || door::furnish(ports))
+    }
+
+    fn make_with<T>(
+        &mut self,
+        own: BorrowedFd<'_>,
+        furnish: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<(PrivateNetwork, T)> {
+        self.settle(own)?;
         unshare(NamespaceFlags::NET)?;
-        let made = raise_loopback().and_then(|()| self.look(own));
+        let made = raise_loopback()
+            .and_then(|()| furnish())
+            .and_then(|furniture| Ok((self.look(own)?, furniture)));
         enter(self.home.as_fd(), NamespaceFlags::NET)?;
         made
     }

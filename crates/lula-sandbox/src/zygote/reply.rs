@@ -44,8 +44,9 @@ impl<T> BuildStepContext<T> for io::Result<T> {
 /// What the zygote answers to a request.
 #[derive(Debug)]
 pub(crate) enum ZygoteReply {
-    /// The first process of the sandbox runs; a descriptor for it comes along.
-    Cloned { pid: u32 },
+    /// The first process of the sandbox runs; a descriptor for it comes along, and the listeners in its
+    /// network where it has any, with the routes that lead to them.
+    Cloned { pid: u32, routes: Vec<String> },
     /// A step of building failed, and nothing runs.
     Failed(BuildStepFailure),
 }
@@ -54,8 +55,10 @@ impl ZygoteReply {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut writer = FrameWriter::new();
         match self {
-            Self::Cloned { pid } => {
-                writer.u8(0).u32(*pid);
+            Self::Cloned { pid, routes } => {
+                writer.u8(0).u32(*pid).list(routes, |writer, route| {
+                    writer.text(route);
+                });
             }
             Self::Failed(failure) => {
                 writer
@@ -73,6 +76,7 @@ impl ZygoteReply {
         if reader.u8("answer")? == 0 {
             return Ok(Self::Cloned {
                 pid: reader.u32("pid")?,
+                routes: reader.list("routes", |reader| reader.text("route"))?,
             });
         }
         let number = reader.u8("stage")?;

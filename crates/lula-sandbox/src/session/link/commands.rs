@@ -21,6 +21,7 @@ impl HelperLink {
         let (used, events) = self.measure();
         let before = (used.cpu_us, events);
         let limit = self.context.granted.output_bytes;
+        let door_mark = self.keep.door.as_ref().map_or(0, |door| door.mark());
         let mut state = self.state();
         state.last += 1;
         let id = state.last;
@@ -56,6 +57,7 @@ impl HelperLink {
                 denials: Vec::new(),
                 alone,
                 before,
+                door_mark,
             },
         );
         drop(state);

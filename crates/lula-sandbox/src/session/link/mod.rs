@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use lula_protocol::denial::SandboxDenial;
+use lula_protocol::denial::{DeniedAttempt, SandboxDenial};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
@@ -26,6 +26,7 @@ use crate::buffer::Buffer;
 use crate::cgroup::CgroupLeaf;
 use crate::error::SandboxError;
 use crate::frames::{CHUNK, ExecServerRequest};
+use crate::policy::Network;
 use crate::receipt::ReceiptContext;
 use crate::seccomp::{SeccompListener, SeccompNotification, SeccompRules, SyscallAbi};
 use crate::sys::socket;
@@ -98,7 +99,10 @@ impl HelperLink {
             pidfd: parts.pidfd,
             writing: Mutex::new(()),
             incoming: Mutex::new(Buffer::up_to(2 * CHUNK)),
-            state: Mutex::new(SessionState::default()),
+            state: Mutex::new(SessionState {
+                on_host_network: parts.watch.network == Network::Host,
+                ..SessionState::default()
+            }),
             changed: Condvar::new(),
             leaf: Mutex::new(parts.leaf),
             rules: parts.rules,
@@ -233,7 +237,7 @@ impl HelperLink {
                 Ok(Vec::new())
             }
             Ok(LinkInput::Seen(denial)) => {
-                state.book_seen(&denial);
+                state.book_seen(&self.named(denial));
                 Ok(Vec::new())
             }
             Ok(LinkInput::End) => {
@@ -281,6 +285,18 @@ impl HelperLink {
             }
         }
         Ok(self.state())
+    }
+
+    /// A denied connection by the name that its address stands for, and with what would grant it.
+    fn named(&self, mut denial: SandboxDenial) -> SandboxDenial {
+        if let (Some(door), DeniedAttempt::Connect { host, port }) =
+            (&self.keep.door, &mut denial.attempt)
+            && let Some(name) = host.parse().ok().and_then(|address| door.name_of(address))
+        {
+            denial.grant = Some(format!("--net {name}:{port}"));
+            *host = name;
+        }
+        denial
     }
 
     /// A sandbox that hangs up while being answered has ended; the next read says so.

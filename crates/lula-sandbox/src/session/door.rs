@@ -1,0 +1,149 @@
+//! The way out of a sandbox whose network is an allowlist: listeners behind every address, and who
+//! answers there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use lula_protocol::{Digest, SandboxDenial};
+use rustix::net::SocketType;
+
+use crate::error::SandboxError;
+use crate::zygote::DNS;
+
+/// The most ports that one sandbox may have listeners on.
+pub const MOST_DOOR_PORTS: usize = 24;
+
+/// Answers for the sandboxes of an engine whose policy says `network = "allowlist"`. Without one such a
+/// sandbox is refused.
+pub trait DoorKeeper: fmt::Debug + Send + Sync {
+    /// Decides what the next sandbox gets. An error refuses it.
+    fn plan(&self) -> io::Result<DoorPlan>;
+}
+
+/// Takes the listeners of one sandbox over. An error refuses the sandbox.
+pub type DoorOpening = Box<dyn FnOnce(DoorListeners) -> io::Result<Box<dyn OpenDoor>> + Send>;
+
+/// What one sandbox gets.
+pub struct DoorPlan {
+    /// Digest of what may be reached, for the receipt.
+    pub policy: Digest,
+    /// The TCP ports that are answered. Connections to others are refused by the kernel. Names are
+    /// always answered, on port 53.
+    pub ports: BTreeSet<u16>,
+    /// Variables of every command: where certificates are, placeholders of credentials.
+    pub variables: BTreeMap<String, String>,
+    /// A file with the certificates that programs inside are to trust, shown in place of the system's.
+    pub certificates: Option<PathBuf>,
+    /// What takes the listeners over, before the first command runs.
+    pub open: DoorOpening,
+}
+
+impl fmt::Debug for DoorPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DoorPlan")
+            .field("policy", &self.policy)
+            .field("ports", &self.ports)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A door that is answered. It is dropped with its sandbox, and has to close every listener then.
+pub trait OpenDoor: fmt::Debug + Send + Sync {
+    /// The number of the next thing that will happen here, for [`OpenDoor::denials_since`].
+    fn mark(&self) -> u64;
+
+    /// What was refused since then.
+    fn denials_since(&self, mark: u64) -> Vec<SandboxDenial>;
+
+    /// The name that an address stands for inside.
+    fn name_of(&self, address: IpAddr) -> Option<String>;
+}
+
+/// The listening sockets of one sandbox's network, for the process that answers. None of them blocks.
+#[derive(Debug, Default)]
+pub struct DoorListeners {
+    /// Those of the ports, for IPv4 and IPv6 apart. A connection's own address is where it was to go.
+    pub tcp: Vec<TcpListener>,
+    /// Where names are asked for by datagram.
+    pub dns_udp: Vec<UdpSocket>,
+    /// Where names are asked for by stream.
+    pub dns_tcp: Vec<TcpListener>,
+}
+
+/// What was read back of a door, for the receipt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DoorFacts {
+    pub(crate) policy: Digest,
+    pub(crate) routes: Vec<String>,
+    /// What listens, as `tcp 0.0.0.0:443`.
+    pub(crate) listening: Vec<String>,
+}
+
+impl DoorListeners {
+    /// Sorts the sockets by what the kernel says they are.
+    pub(super) fn sort(sockets: Vec<OwnedFd>) -> io::Result<(Self, Vec<String>)> {
+        let mut sorted = Self::default();
+        let mut listening = Vec::new();
+        for socket in sockets {
+            let stream = rustix::net::sockopt::socket_type(&socket)? == SocketType::STREAM;
+            let address = rustix::net::getsockname(&socket)?;
+            let address = SocketAddr::try_from(address)?;
+            let kind = if stream { "tcp" } else { "udp" };
+            listening.push(format!("{kind} {address}"));
+            match (stream, address.port() == DNS) {
+                (true, false) => sorted.tcp.push(socket.into()),
+                (true, true) => sorted.dns_tcp.push(socket.into()),
+                (false, _) => sorted.dns_udp.push(socket.into()),
+            }
+        }
+        Ok((sorted, listening))
+    }
+}
+
+/// The ports of a plan, where a sandbox can have them.
+pub(super) fn checked(ports: &BTreeSet<u16>) -> Result<Vec<u16>, SandboxError> {
+    let refused = |problem: String| Err(SandboxError::DoorPorts { problem });
+    if ports.len() > MOST_DOOR_PORTS {
+        let count = ports.len();
+        return refused(format!(
+            "{count} ports are asked for; at most {MOST_DOOR_PORTS} can be"
+        ));
+    }
+    if let Some(port) = ports.iter().find(|port| matches!(**port, 0 | DNS)) {
+        return refused(format!("the port {port} cannot be asked for"));
+    }
+    Ok(ports.iter().copied().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_are_told_apart_by_what_they_are() {
+        let stream = TcpListener::bind("127.0.0.1:0").unwrap();
+        let datagrams = UdpSocket::bind("[::1]:0").unwrap();
+        let port = stream.local_addr().unwrap();
+        let names = datagrams.local_addr().unwrap();
+        let (sorted, listening) =
+            DoorListeners::sort(vec![stream.into(), datagrams.into()]).unwrap();
+        assert_eq!(listening, [format!("tcp {port}"), format!("udp {names}")]);
+        assert_eq!(sorted.tcp.len(), 1);
+        assert_eq!(sorted.dns_udp.len(), 1);
+        assert!(sorted.dns_tcp.is_empty());
+    }
+
+    #[test]
+    fn the_port_of_names_is_not_for_others() {
+        assert_eq!(checked(&[80, 443].into()).unwrap(), [80, 443]);
+        for bad in [0, 53] {
+            let error = checked(&[bad].into()).unwrap_err().to_string();
+            assert!(error.contains(&bad.to_string()), "{error}");
+        }
+        assert!(checked(&(1000..1000 + 25).collect()).is_err());
+    }
+}
