@@ -198,6 +198,23 @@ keys! {
         doc: "The models to work with, the preferred one first, as PROVIDER/MODEL. \
               `lula models list` shows what is there, `lula models use` tries a model and sets this.",
     }
+    NETWORK_ALLOW: Vec<String> = {
+        name: "network.allow",
+        kind: ConfigValueKind::Items,
+        default: "",
+        repository: RepositoryKeyRule::Never,
+        doc: "What sandboxes may reach over the network: names such as pypi.org or db.example.org:5432, and groups such as pypi. \
+              Empty: nothing. `--net NAME` sets it for one command. `lula net groups` shows the groups of this machine; \
+              a repository can narrow it in .lula-network.toml.",
+    }
+    NETWORK_RULES: String = {
+        name: "network.rules",
+        kind: ConfigValueKind::Path,
+        default: "",
+        repository: RepositoryKeyRule::Never,
+        doc: "Your file of network rules: groups of your own, credentials that sandboxes use without seeing them, and limits. \
+              Empty: network.toml beside your configuration file, where there is one.",
+    }
     OUTPUT_COLOR: String = {
         name: "output.color",
         kind: ConfigValueKind::Choice(&["auto", "always", "never"]),

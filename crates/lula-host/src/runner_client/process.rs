@@ -140,6 +140,14 @@ fn settings(installation: &Installation) -> Vec<(String, String)> {
     let config = &installation.config;
     [
         (keys::GIT_PROGRAM.spec(), config.get(&keys::GIT_PROGRAM)),
+        (
+            keys::NETWORK_ALLOW.spec(),
+            config.get(&keys::NETWORK_ALLOW).join(","),
+        ),
+        (
+            keys::NETWORK_RULES.spec(),
+            config.get(&keys::NETWORK_RULES),
+        ),
         (keys::POLICY_RULES.spec(), config.get(&keys::POLICY_RULES)),
         (
             keys::SANDBOX_MIN_TIER.spec(),

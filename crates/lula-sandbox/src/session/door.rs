@@ -20,8 +20,17 @@ pub const MOST_DOOR_PORTS: usize = 24;
 /// Answers for the sandboxes of an engine whose policy says `network = "allowlist"`. Without one such a
 /// sandbox is refused.
 pub trait DoorKeeper: fmt::Debug + Send + Sync {
-    /// Decides what the next sandbox gets. An error refuses it.
-    fn plan(&self) -> io::Result<DoorPlan>;
+    /// Decides what a sandbox gets. An error refuses it.
+    fn plan(&self, subject: &DoorSubject) -> io::Result<DoorPlan>;
+}
+
+/// Which sandbox a door is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DoorSubject {
+    /// What its caller calls it ([`super::Sandbox::named`]), where it was told.
+    pub name: Option<String>,
+    /// The directory it is about.
+    pub workspace: PathBuf,
 }
 
 /// Takes the listeners of one sandbox over. An error refuses the sandbox.
@@ -53,8 +62,9 @@ impl fmt::Debug for DoorPlan {
 
 /// A door that is answered. It is dropped with its sandbox, and has to close every listener then.
 pub trait OpenDoor: fmt::Debug + Send + Sync {
-    /// The number of the next thing that will happen here, for [`OpenDoor::denials_since`].
-    fn mark(&self) -> u64;
+    /// Takes note that a command of that program begins. Returns the number of the next thing that will
+    /// happen here, for [`OpenDoor::denials_since`].
+    fn command_begins(&self, program: &str) -> u64;
 
     /// What was refused since then.
     fn denials_since(&self, mark: u64) -> Vec<SandboxDenial>;

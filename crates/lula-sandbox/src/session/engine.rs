@@ -9,7 +9,7 @@ use lula_protocol::IsolationTier;
 use lula_protocol::receipt::UnappliedProtection;
 
 use super::command::{FinishedCommand, SandboxCommand};
-use super::door::{self, DoorFacts, DoorKeeper, DoorListeners, DoorPlan, OpenDoor};
+use super::door::{self, DoorFacts, DoorKeeper, DoorListeners, DoorPlan, DoorSubject, OpenDoor};
 use super::drawing::{self, PlannedSandbox, environment};
 use super::link::{HelperLink, HelperLinkParts};
 use super::private::PrivateDirectory;
@@ -18,6 +18,7 @@ use super::sandbox::Sandbox;
 use super::session::SandboxSession;
 use super::stock::CgroupStock;
 use super::zygote::{BuiltSandbox, ZygoteProcess};
+use crate::blueprint::WorkspacePlan;
 use crate::cgroup::layout::CgroupHierarchy;
 use crate::cgroup::{self, CgroupLeaf};
 use crate::error::SandboxError;
@@ -280,8 +281,8 @@ impl SandboxEngine {
         let inner = &*self.0;
         let policy = &sandbox.policy;
         let granted = policy.limits.granted(&inner.machine);
-        let door = inner.door(tier, policy.network)?;
         let workspace = sandbox.plan()?;
+        let door = inner.door(tier, sandbox, &workspace)?;
         if workspace.overlay.is_some() && tier != IsolationTier::Namespace {
             return Err(SandboxError::OverlayNeedsNamespaces { tier });
         }
@@ -496,16 +497,20 @@ impl Inner {
     fn door(
         &self,
         tier: IsolationTier,
-        network: Network,
+        sandbox: &Sandbox,
+        workspace: &WorkspacePlan,
     ) -> Result<Option<DoorPlan>, SandboxError> {
-        if network != Network::Allowlist {
+        if sandbox.policy.network != Network::Allowlist {
             return Ok(None);
         }
         if tier != IsolationTier::Namespace {
             return Err(SandboxError::AllowlistNeedsNamespaces { tier });
         }
         let keeper = self.keeper.get().ok_or(SandboxError::NoDoorKeeper)?;
-        let plan = keeper.plan();
+        let plan = keeper.plan(&DoorSubject {
+            name: sandbox.name.clone(),
+            workspace: PathBuf::from(&workspace.path),
+        });
         plan.map(Some)
             .map_err(SandboxError::io("cannot answer for a network by name"))
     }

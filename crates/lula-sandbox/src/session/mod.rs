@@ -22,7 +22,7 @@ pub use capture::CapturedStream;
 pub use command::{FinishedCommand, SandboxCommand};
 pub(crate) use door::DoorFacts;
 pub use door::{
-    DoorKeeper, DoorListeners, DoorOpening, DoorPlan, MOST_DOOR_PORTS, OpenDoor,
+    DoorKeeper, DoorListeners, DoorOpening, DoorPlan, DoorSubject, MOST_DOOR_PORTS, OpenDoor,
 };
 pub use engine::SandboxEngine;
 pub use process::{NextOutput, OutputChunk, SandboxProcess, SandboxProcessId};

@@ -30,6 +30,7 @@ pub struct Sandbox {
     pub(super) within: Vec<DirectoryWithin>,
     unflushed: bool,
     pub(super) watched: WatchedCalls,
+    pub(super) name: Option<String>,
     /// What the policy shows around the workspace, where the caller has just looked.
     seen: Option<Arc<PolicySurroundings>>,
 }
@@ -61,6 +62,7 @@ impl Sandbox {
             within: Vec::new(),
             unflushed: false,
             watched: WatchedCalls::Connections,
+            name: None,
             seen: None,
         }
     }
@@ -137,6 +139,13 @@ impl Sandbox {
     #[must_use]
     pub fn watch_paths(mut self) -> Self {
         self.watched = WatchedCalls::ConnectionsAndPaths;
+        self
+    }
+
+    /// Tells what its caller calls it, for who answers for its network.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
         self
     }
 

@@ -29,7 +29,7 @@ use crate::commands::review::flags::{
 use crate::commands::runner::flags::RunnerFlags;
 use crate::commands::try_it::flags::TryFlags;
 
-pub(crate) use reading::{command, read, settings};
+pub(crate) use reading::{NET, command, read, settings};
 use runs::{
     CancelFlags, ExportFlags, ForkFlags, HealFlags, LogsFlags, ReplayFlags, ResumeFlags, RunFlags,
     ShowFlags, SteerFlags, StoreCommand, TraceFlags,

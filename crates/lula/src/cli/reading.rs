@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use clap::{Arg, ArgMatches, Args, CommandFactory};
+use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory};
 use lula_config::{keys, variables};
 
 use super::{Cli, ExecFlags, OutputFlags, groups};
@@ -49,7 +49,17 @@ fn is_named(spec: &lula_config::ConfigKeySpec, arguments: &[OsString]) -> bool {
     let section = spec.name.split('.').next().unwrap_or_default();
     let beginning = format!("--{section}-");
     let mut texts = arguments.iter().filter_map(|argument| argument.to_str());
-    texts.any(|text| text.starts_with(&beginning))
+    texts.any(|text| {
+        let name = text.split_once('=').map_or(text, |(name, _)| name);
+        text.starts_with(&beginning) || (is_network_list(spec) && name == NET)
+    })
+}
+
+/// The short name of the flag that is given most often with `lula exec`.
+pub(crate) const NET: &str = "--net";
+
+fn is_network_list(spec: &lula_config::ConfigKeySpec) -> bool {
+    spec.name == keys::NETWORK_ALLOW.spec().name
 }
 
 fn with_flags(
@@ -57,12 +67,17 @@ fn with_flags(
     wanted: impl Fn(&lula_config::ConfigKeySpec) -> bool,
 ) -> clap::Command {
     let flags = keys::all().filter(|spec| wanted(spec)).map(|spec| {
-        Arg::new(spec.name)
+        let flag = Arg::new(spec.name)
             .long(spec.flag())
             .value_name("VALUE")
             .help(spec.summary())
             .global(true)
-            .hide(true)
+            .hide(true);
+        if is_network_list(spec) {
+            flag.alias(&NET[2..]).action(ArgAction::Append)
+        } else {
+            flag
+        }
     });
     command.args(flags)
 }
@@ -78,8 +93,9 @@ pub(crate) fn settings(
     }
     let given = keys::all().filter_map(|spec| {
         // A flag that no argument named is not even there.
-        let given = innermost.try_get_one::<String>(spec.name).ok().flatten();
-        given.map(|text| variables::from_flag(spec, text))
+        let given = innermost.try_get_many::<String>(spec.name).ok().flatten()?;
+        let given: Vec<&str> = given.map(String::as_str).collect();
+        Some(variables::from_flag(spec, &given.join(",")))
     });
     Ok(given.collect::<Result<_, _>>()?)
 }

@@ -9,6 +9,7 @@ use lula_protocol::{RunExit, RunId};
 use lula_store::RunStore;
 use serde_json::json;
 
+use crate::cli::NET;
 use crate::cli::runs::ApproveMode;
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
@@ -65,6 +66,7 @@ pub(super) fn settings_given(session: &CliSession) -> Vec<String> {
             Some((name, _)) => (name, true),
             None => (argument.as_str(), false),
         };
+        let name = if name == NET { "--network-allow" } else { name };
         if !flags.iter().any(|flag| *flag == name) {
             continue;
         }

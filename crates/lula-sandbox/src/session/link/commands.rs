@@ -21,7 +21,11 @@ impl HelperLink {
         let (used, events) = self.measure();
         let before = (used.cpu_us, events);
         let limit = self.context.granted.output_bytes;
-        let door_mark = self.keep.door.as_ref().map_or(0, |door| door.mark());
+        let program = command.arguments.first();
+        let program = program.map(|program| program.to_string_lossy().into_owned());
+        let program = program.unwrap_or_default();
+        let door = self.keep.door.as_ref();
+        let door_mark = door.map_or(0, |door| door.command_begins(&program));
         let mut state = self.state();
         state.last += 1;
         let id = state.last;
@@ -34,11 +38,7 @@ impl HelperLink {
         state.commands.insert(
             id,
             SessionCommandEntry {
-                program: command
-                    .arguments
-                    .first()
-                    .map(|program| program.to_string_lossy().into_owned())
-                    .unwrap_or_default(),
+                program,
                 names,
                 begun,
                 deadline: begun + timeout,

@@ -1,0 +1,150 @@
+//! Answers for the sandboxes of an engine: gives each the policy in force, and starts what serves it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lula_egress::{Egress, EgressRule, Outside, SandboxListeners, UpstreamProxy};
+use lula_sandbox::{DoorKeeper, DoorListeners, DoorPlan, DoorSubject, OpenDoor};
+
+use super::bundle::TrustBundle;
+use super::door::{EgressDoor, SeenDenials};
+use super::grants::{GrantServer, LiveDoors};
+use super::journal::{self, Journal};
+use super::{SettledNetwork, credentials, file};
+use crate::error::HostError;
+use crate::installation::Installation;
+
+/// Variables by which this machine names the proxy on its way out, in both spellings.
+const PROXY: [&str; 4] = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"];
+
+/// Answers with what an operator granted.
+#[derive(Debug)]
+pub(super) struct EgressKeeper {
+    settled: SettledNetwork,
+    directory: PathBuf,
+    journal: Arc<Journal>,
+    live: Arc<LiveDoors>,
+    /// Hears of live grants, from the first sandbox on.
+    server: Mutex<Option<GrantServer>>,
+}
+
+impl EgressKeeper {
+    pub(super) fn new(
+        settled: SettledNetwork,
+        installation: &Installation,
+    ) -> Result<Self, HostError> {
+        let directory = journal::directory(installation)?;
+        Ok(Self {
+            settled,
+            journal: Arc::new(Journal::open(&directory)?),
+            directory,
+            live: Arc::default(),
+            server: Mutex::new(None),
+        })
+    }
+
+    /// Has live grants heard.
+    fn listen(&self) -> Result<(), HostError> {
+        let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        if server.is_none() {
+            *server = Some(GrantServer::start(&self.directory, Arc::clone(&self.live))?);
+        }
+        Ok(())
+    }
+
+    fn plan_for(&self, subject: &DoorSubject) -> Result<DoorPlan, HostError> {
+        self.listen()?;
+        let policy = file::narrowed(self.settled.policy.clone(), &subject.workspace)?;
+        let brokered = policy.credentials.iter().map(credentials::broker);
+        let brokered = brokered.collect::<Result<Vec<_>, _>>()?;
+        let mut variables = TrustBundle::variables();
+        variables.extend(self.settled.variables.clone());
+        for (variable, credential) in &self.settled.placeholders {
+            let one = brokered.iter().find(|one| one.rule().name() == credential);
+            // One that the repository takes away has none.
+            variables.extend(one.map(|one| (variable.clone(), one.placeholder().to_owned())));
+        }
+        let granted = self.live.granted(subject.name.as_deref());
+        let mut ports = policy.ports();
+        ports.extend(granted.iter().map(EgressRule::port));
+        let mut bundle = TrustBundle::new(&self.directory)?;
+        let certificates = Some(bundle.path().to_owned());
+        let digest = policy
+            .digest()
+            .map_err(|error| HostError::Internal(error.to_string()))?;
+        let (journal, live) = (Arc::clone(&self.journal), Arc::clone(&self.live));
+        let outside = outside()?;
+        let name = subject.name.clone();
+        Ok(DoorPlan {
+            policy: digest,
+            ports,
+            variables,
+            certificates,
+            open: Box::new(move |listeners| {
+                let id = new_id()?;
+                let seen = Arc::new(SeenDenials::default());
+                let recorder = {
+                    let (id, name, seen) = (id.clone(), name.clone(), Arc::clone(&seen));
+                    move |record| {
+                        seen.note(&record);
+                        journal.write(&id, name.as_deref(), &record);
+                    }
+                };
+                let listeners = served(listeners)?;
+                let handle = Egress::start(listeners, policy, brokered, outside, recorder)
+                    .map_err(io::Error::other)?;
+                for rule in granted {
+                    handle.grant(rule).map_err(io::Error::other)?;
+                }
+                bundle.add(handle.ca_certificate_pem())?;
+                let door = EgressDoor::new(id, name, handle, seen, bundle);
+                live.enter(&door);
+                Ok(Box::new(door) as Box<dyn OpenDoor>)
+            }),
+        })
+    }
+}
+
+impl DoorKeeper for EgressKeeper {
+    fn plan(&self, subject: &DoorSubject) -> io::Result<DoorPlan> {
+        self.plan_for(subject).map_err(io::Error::other)
+    }
+}
+
+/// The way out of this machine, as its variables say.
+fn outside() -> Result<Outside, HostError> {
+    let spellings = PROXY.iter().flat_map(|name| [(*name).to_owned(), name.to_lowercase()]);
+    let variables = spellings.filter_map(|name| Some((name.clone(), std::env::var(name).ok()?)));
+    let variables: BTreeMap<String, String> = variables.collect();
+    // Roots of the operator's own, as for every program of theirs.
+    let roots = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
+    let roots = roots.and_then(|path| std::fs::read_to_string(path).ok());
+    Ok(Outside {
+        proxy: UpstreamProxy::from_variables(variables)?,
+        extra_roots_pem: roots.into_iter().collect(),
+        ..Outside::default()
+    })
+}
+
+/// The listeners as the egress engine takes them.
+fn served(listeners: DoorListeners) -> io::Result<SandboxListeners> {
+    let missing = || io::Error::other("the network of the sandbox has no listener for names");
+    let mut tcp = Vec::new();
+    for listener in listeners.tcp {
+        tcp.push((listener.local_addr()?.port(), listener.into()));
+    }
+    Ok(SandboxListeners {
+        tcp,
+        dns_udp: listeners.dns_udp.into_iter().next().ok_or_else(missing)?.into(),
+        dns_tcp: listeners.dns_tcp.into_iter().next().ok_or_else(missing)?.into(),
+    })
+}
+
+/// A name for a door, short enough to be typed.
+fn new_id() -> io::Result<String> {
+    let mut random = [0; 4];
+    getrandom::fill(&mut random).map_err(io::Error::other)?;
+    Ok(format!("net-{:08x}", u32::from_ne_bytes(random)))
+}

@@ -1,0 +1,181 @@
+//! What sandboxes may reach over the network: settled from flags and configuration, answered for, written
+//! down, and changed while a sandbox runs.
+//!
+//! Nothing is reachable unless it was granted: by `--net`, by `network.allow`, or live by `lula grant`. A
+//! repository's `.lula-network.toml` narrows every one of them but the last.
+
+mod bundle;
+mod credentials;
+mod door;
+mod file;
+pub mod grants;
+pub mod groups;
+pub mod journal;
+mod keeper;
+mod questions;
+mod urls;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use lula_config::keys;
+use lula_egress::{DomainName, EgressGroups, EgressPolicy, EgressRule};
+use lula_sandbox::DoorKeeper;
+use lula_sandbox::policy::{Network, SandboxPolicy};
+use serde::Serialize;
+
+use crate::error::HostError;
+use crate::installation::Installation;
+use file::NetworkFile;
+use groups::{GroupAnswers, NetworkGroup};
+use keeper::EgressKeeper;
+
+pub use file::REPOSITORY_FILE;
+
+/// Adds what an operator granted to a sandbox's policy. Returns what answers for its network, where
+/// anything is to.
+pub fn grant(
+    policy: SandboxPolicy,
+    on_host: bool,
+    base: &Path,
+    installation: &Installation,
+) -> Result<(SandboxPolicy, Option<Arc<dyn DoorKeeper>>), HostError> {
+    let words = installation.config.get(&keys::NETWORK_ALLOW);
+    if on_host {
+        if !words.is_empty() {
+            return Err(HostError::TaskRefused {
+                why: "--net-host gives every host there is, and --net only those it names".to_owned(),
+                remedy: "leave one of the two out",
+            });
+        }
+        return Ok((policy.with_network(Network::Host), None));
+    }
+    if words.is_empty() && policy.network != Network::Allowlist {
+        return Ok((policy, None));
+    }
+    let settled = SettledNetwork::of(&words, base, installation)?;
+    let keeper = EgressKeeper::new(settled, installation)?;
+    Ok((
+        policy.with_network(Network::Allowlist),
+        Some(Arc::new(keeper)),
+    ))
+}
+
+/// As [`grant`], for a command that is watched to find out what it needs: it gets a network by name even
+/// where nothing is granted.
+pub fn learn(policy: SandboxPolicy) -> SandboxPolicy {
+    policy.with_network(Network::Allowlist)
+}
+
+/// What is granted, with every group taken in.
+#[derive(Debug)]
+pub struct SettledNetwork {
+    pub(crate) policy: EgressPolicy,
+    /// Variables that lead tools to what their groups name.
+    pub(crate) variables: BTreeMap<String, String>,
+    /// Which variable inside stands for which credential.
+    pub(crate) placeholders: BTreeMap<String, String>,
+}
+
+impl SettledNetwork {
+    /// What these words grant, under the operator's file.
+    pub fn of(
+        words: &[String],
+        base: &Path,
+        installation: &Installation,
+    ) -> Result<Self, HostError> {
+        let file = NetworkFile::load(installation)?;
+        let mut rules = Vec::new();
+        let mut named = BTreeSet::new();
+        for word in words {
+            if is_group(word, &file) {
+                named.insert(word.clone());
+            } else {
+                rules.push(word.parse::<EgressRule>()?);
+            }
+        }
+        let mut variables = BTreeMap::new();
+        let mut found = EgressGroups::default();
+        if !named.is_empty() {
+            let mut answers = GroupAnswers::open(installation)?;
+            for name in &named {
+                let group = match file.groups.get(name) {
+                    Some(rules) => NetworkGroup::of_operator(name, rules),
+                    None => answers.group(name, base)?,
+                };
+                variables.extend(group.variables.clone());
+                found.0.insert(name.clone(), group.rules);
+            }
+        }
+        let mut policy = EgressPolicy::default();
+        policy.groups = named;
+        policy.rules = rules;
+        policy.limits = file.limits;
+        policy.credentials = file.credentials;
+        let policy = policy.with_groups(&found)?;
+        // A secret is looked up only where something that may be reached can take it.
+        let mut policy = policy;
+        let reachable = |host: &DomainName, port| policy.explain(host, port).is_some();
+        let kept: BTreeSet<String> = policy
+            .credentials
+            .iter()
+            .filter(|one| one.hosts().any(|host| reachable(host, one.port())))
+            .map(|one| one.name().to_owned())
+            .collect();
+        policy.credentials.retain(|one| kept.contains(one.name()));
+        let mut placeholders = file.variables;
+        placeholders.retain(|_, credential| kept.contains(credential));
+        Ok(Self {
+            policy,
+            variables,
+            placeholders,
+        })
+    }
+}
+
+/// A word without a dot is the name of a group; each name of a host has one.
+fn is_group(word: &str, file: &NetworkFile) -> bool {
+    file.groups.contains_key(word) || groups::is_known(word) || !word.contains(['.', '/', ':', ' '])
+}
+
+/// What is said about a name.
+#[derive(Debug, Serialize)]
+pub struct NameRuling {
+    pub name: String,
+    pub port: u16,
+    /// The rule that allows it, where one does.
+    pub rule: Option<String>,
+    /// What would allow it, where nothing does.
+    pub grant: Option<String>,
+    /// The groups of this machine that contain it.
+    pub groups: Vec<String>,
+    /// What happened there last.
+    pub seen: Vec<journal::JournalEntry>,
+}
+
+/// Explains what a sandbox here would be told about a name.
+pub fn explain(
+    host: &str,
+    base: &Path,
+    installation: &Installation,
+) -> Result<NameRuling, HostError> {
+    let asked: EgressRule = host.parse()?;
+    let name: DomainName = asked.domain().to_string().parse()?;
+    let words = installation.config.get(&keys::NETWORK_ALLOW);
+    let settled = SettledNetwork::of(&words, base, installation)?;
+    let policy = file::narrowed(settled.policy, base)?;
+    let rule = policy.explain(&name, asked.port()).map(ToString::to_string);
+    let answers = GroupAnswers::open(installation)?;
+    let mut seen = journal::read(installation)?;
+    seen.retain(|entry| entry.record.name.as_deref() == Some(name.as_str()));
+    let last = seen.len().saturating_sub(5);
+    Ok(NameRuling {
+        grant: rule.is_none().then(|| format!("--net {asked}")),
+        groups: answers.containing(&name, asked.port()),
+        name: name.to_string(),
+        port: asked.port(),
+        rule,
+        seen: seen.split_off(last),
+    })
+}
