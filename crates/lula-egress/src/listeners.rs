@@ -13,9 +13,8 @@ pub struct SandboxListeners {
     /// TCP listeners with their ports; several for one port (IPv4, IPv6) are fine. See
     /// [`crate::EgressPolicy::ports`].
     pub tcp: Vec<(u16, OwnedFd)>,
-    /// The UDP sockets of port 53. They answer from the address that was asked, which needs
-    /// `IP_PKTINFO`; bind one to the address that the sandbox's `resolv.conf` names instead of to the
-    /// unspecified one.
+    /// The UDP socket of port 53. Bound to the address that the sandbox's `resolv.conf` names, because
+    /// programs take answers only from there.
     pub dns_udp: OwnedFd,
     /// The TCP listener of port 53.
     pub dns_tcp: OwnedFd,
