@@ -50,20 +50,20 @@ pub(super) fn furnish(ports: &[u16]) -> io::Result<DoorSockets> {
         AddressFamily::NETLINK,
         SocketType::RAW,
         SocketFlags::CLOEXEC,
-        Some(rustix::net::netlink::ROUTE),
+        // Routes are its protocol 0.
+        None::<Protocol>,
     )?;
     add_route(&netlink, AddressFamily::INET)?;
     let both = add_route(&netlink, AddressFamily::INET6).is_ok();
     let any = |port| SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
     let any6 = |port| SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
-    let mut sockets = vec![bound(SocketType::DGRAM, any(DNS))?];
-    if both {
-        // An answer has to come from the address that was asked. There is one here, and for IPv4 it is
-        // the asker's own.
-        let own = SocketAddr::from((Ipv6Addr::LOCALHOST, DNS));
-        sockets.push(bound(SocketType::DGRAM, own)?);
-    }
-    for port in [DNS].iter().chain(ports) {
+    // Names are asked for by IPv4, where an answer comes from the address that was asked: the kernel gives
+    // both ends the same one.
+    let mut sockets = vec![
+        bound(SocketType::DGRAM, any(DNS))?,
+        bound(SocketType::STREAM, any(DNS))?,
+    ];
+    for port in ports {
         sockets.push(bound(SocketType::STREAM, any(*port))?);
         if both {
             sockets.push(bound(SocketType::STREAM, any6(*port))?);

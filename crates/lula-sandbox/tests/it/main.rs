@@ -8,6 +8,7 @@ mod bombs;
 mod built_ins;
 mod containers;
 mod denials;
+mod door;
 mod leaks;
 mod overlay;
 mod probes;
