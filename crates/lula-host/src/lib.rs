@@ -32,6 +32,7 @@ mod installation;
 pub mod lessons;
 pub mod maintenance;
 pub mod models;
+pub mod network;
 pub mod output;
 pub mod pages;
 pub mod policy;

@@ -69,6 +69,8 @@ macro_rules! for_each_code {
             SandboxBroke = "L0303",
             /// A directory that must not be a workspace.
             WorkspaceTooWide = "L0304",
+            /// What a sandbox may reach over the network cannot be given as it was asked for.
+            NetworkRefused = "L0305",
             /// A project that cannot be copied to work on.
             CannotFork = "L0401",
             /// No workspace, change, snapshot or commit of that name.

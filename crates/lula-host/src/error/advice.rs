@@ -25,6 +25,7 @@ impl HostError {
                 of_sandbox(error).0
             }
             Self::Held(error) => error.code(),
+            Self::Network(error) => error.code(),
             Self::Repair(error) => of_repair(error).0,
             Self::Serving(error) => of_serving(error).0,
             Self::Approvals(error) => of_approvals(error).0,
@@ -112,6 +113,7 @@ impl HostError {
                 of_sandbox(error).1
             }
             Self::Held(error) => of_workspace(error),
+            Self::Network(error) => error.exit(),
             Self::Repair(error) => of_repair(error).1,
             Self::Serving(error) => of_serving(error).1,
             Self::Approvals(error) => of_approvals(error).1,
@@ -212,6 +214,7 @@ impl HostError {
             }
             Self::Sandbox(error) => of_sandbox(error).2,
             Self::Held(error) => error.remedy(),
+            Self::Network(error) => error.remedy(),
             Self::Repair(error) => return Some(of_repair(error).2),
             Self::Serving(error) => return of_serving(error).2.map(str::to_owned),
             Self::RunnerKey { .. } => "name a file of your own that no other user can read",

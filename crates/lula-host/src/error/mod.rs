@@ -59,6 +59,9 @@ pub enum HostError {
     /// A sandbox refuses, or broke.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
+    /// A network by name is not given.
+    #[error(transparent)]
+    Network(#[from] crate::network::NetworkError),
     /// A held workspace cannot be used as asked.
     #[error(transparent)]
     Held(#[from] WorkspaceError),

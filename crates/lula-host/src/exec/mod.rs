@@ -49,6 +49,19 @@ pub struct ExecInvocation<'a> {
     pub explain: bool,
     /// How long it may take.
     pub timeout: Option<Duration>,
+    /// Which network it has.
+    pub network: ExecNetwork,
+}
+
+/// Which network a command has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExecNetwork {
+    /// What the configuration and the flags grant by name; where that is nothing, none.
+    Granted,
+    /// The same, and each name it asks for is told.
+    Learned,
+    /// The host's.
+    Host,
 }
 
 /// Where the changes of a command go.

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use lula_protocol::IsolationTier;
 use lula_sandbox::{EarlyHelper, HostToolchains, Sandbox, SandboxCommand, SandboxEngine};
 
-use super::{ExecAttendant, ExecError, ExecInvocation, ExecWriteMode};
+use super::{ExecAttendant, ExecError, ExecInvocation, ExecNetwork, ExecWriteMode};
 use crate::error::HostError;
 use crate::installation::Installation;
-use crate::sandbox;
+use crate::{network, sandbox};
 
 /// The directory that a command is about.
 pub(super) fn base(request: &ExecInvocation<'_>) -> Result<PathBuf, HostError> {
@@ -41,10 +41,21 @@ impl<'a> PreparedExec<'a> {
         helper: Option<EarlyHelper>,
         installation: &'a Installation,
     ) -> Result<Self, ExecError> {
-        let mut policy = match &request.policy {
+        let policy = match &request.policy {
             Some(file) => sandbox::policy_file(installation, file, &base)?,
             None => sandbox::policy(installation, request.profile),
         };
+        let policy = match request.network {
+            ExecNetwork::Learned => network::learn(policy),
+            ExecNetwork::Granted | ExecNetwork::Host => policy,
+        };
+        let on_host = request.network == ExecNetwork::Host;
+        let (mut policy, keeper) = network::grant(policy, on_host, &base, installation)?;
+        if on_host {
+            let text = "the command has the host's network: it reaches every host you reach, and this \
+                        machine";
+            attendant.warning(text);
+        }
         if let Some(tier) = request.tier {
             // A tier below the floor of the profile is the operator's explicit choice.
             policy.min_tier = policy.min_tier.min(tier);
@@ -54,7 +65,10 @@ impl<'a> PreparedExec<'a> {
                 attendant.warning(text);
             }
         }
-        let engine = SandboxEngine::start_early(helper)?;
+        let mut engine = SandboxEngine::start_early(helper)?;
+        if let Some(keeper) = keeper {
+            engine = engine.with_door_keeper(keeper);
+        }
         let mut sandbox = Sandbox::new(policy, &base).toolchains(toolchains(attendant, &base));
         if let Some(tier) = request.tier {
             sandbox = sandbox.tier(tier);

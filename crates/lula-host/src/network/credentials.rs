@@ -8,6 +8,7 @@ use secrecy::SecretString;
 
 use super::questions::answer;
 use crate::diagnosis;
+use super::error::NetworkError;
 use crate::error::HostError;
 
 const MAX_BYTES: u64 = 64 << 10;
@@ -20,7 +21,7 @@ pub(super) fn broker(rule: &CredentialRule) -> Result<BrokeredCredential, HostEr
 }
 
 fn look_up(rule: &CredentialRule) -> Result<String, HostError> {
-    let missing = |why: String| HostError::NetworkCredential {
+    let missing = |why: String| NetworkError::Credential {
         name: rule.name().to_owned(),
         why,
     };

@@ -8,6 +8,7 @@ use lula_egress::{CredentialRule, EgressLimits, EgressNarrowing, EgressPolicy, E
 use lula_files::FinalLink;
 use serde::{Deserialize, Deserializer};
 
+use super::error::NetworkError;
 use crate::error::HostError;
 use crate::installation::Installation;
 
@@ -64,7 +65,7 @@ impl NetworkFile {
         let Some(path) = path else {
             return Ok(Self::default());
         };
-        let bad = |why: String| HostError::BadNetworkFile {
+        let bad = |why: String| NetworkError::File {
             path: path.clone(),
             why,
         };
@@ -74,7 +75,7 @@ impl NetworkFile {
             return if configured.is_empty() {
                 Ok(Self::default())
             } else {
-                Err(bad("there is no such file".to_owned()))
+                Err(bad("there is no such file".to_owned()).into())
             };
         };
         let file: Self = toml::from_str(&text).map_err(|error| bad(error.to_string()))?;
@@ -82,7 +83,8 @@ impl NetworkFile {
             if !file.credentials.iter().any(|one| one.name() == credential) {
                 return Err(bad(format!(
                     "variables.{variable} names the credential {credential:?}, which is not there"
-                )));
+                ))
+                .into());
             }
         }
         Ok(file)
@@ -92,7 +94,7 @@ impl NetworkFile {
 /// A policy under what the repository in that directory says: less, or the same.
 pub(super) fn narrowed(policy: EgressPolicy, directory: &Path) -> Result<EgressPolicy, HostError> {
     let path = directory.join(REPOSITORY_FILE);
-    let bad = |why: String| HostError::BadNetworkFile {
+    let bad = |why: String| NetworkError::File {
         path: path.clone(),
         why,
     };

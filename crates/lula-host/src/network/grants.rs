@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::door::{EgressDoor, ServedDoor};
 use super::journal;
+use super::error::NetworkError;
 use crate::error::HostError;
 use crate::installation::Installation;
 use crate::record;
@@ -267,7 +268,7 @@ pub fn change(
         "last" => doors(installation)?.pop().map(|door| door.door),
         named => Some(named.to_owned()),
     };
-    let none = || HostError::NoDoor;
+    let none = || NetworkError::NoDoor;
     let target = target.ok_or_else(none)?;
     let mut log = record::begin(installation)?;
     let (tool, about) = (if revoke { "net.revoke" } else { "net.grant" }, rule.to_string());
@@ -280,10 +281,10 @@ pub fn change(
     let refused = answers.iter().find_map(|answer| answer.refused.clone());
     let doors: Vec<_> = answers.into_iter().flat_map(|answer| answer.doors).collect();
     if let Some(why) = refused {
-        return Err(HostError::GrantRefused(why));
+        return Err(NetworkError::Refused(why).into());
     }
     if doors.is_empty() {
-        return Err(none());
+        return Err(none().into());
     }
     record::act(
         log.as_mut(),

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::file::ShortRule;
 use super::questions::ToolQuestions;
 use super::urls;
+use super::error::NetworkError;
 use crate::error::HostError;
 use crate::installation::Installation;
 use crate::record::now_ms;
@@ -129,20 +130,22 @@ impl GroupAnswers {
         let group = GROUPS.iter().find(|(known, ..)| *known == name);
         let Some((_, asked, asking)) = group else {
             let known: Vec<_> = names().collect();
-            return Err(HostError::NetworkGroup {
+            return Err(NetworkError::Group {
                 group: name.to_owned(),
                 why: format!(
                     "there is none; known are {}, and those of your file of network rules",
                     known.join(", ")
                 ),
-            });
+            }
+            .into());
         };
         let answer = asking(&ToolQuestions::beside(project));
         if answer.rules.is_empty() {
-            return Err(HostError::NetworkGroup {
+            return Err(NetworkError::Group {
                 group: name.to_owned(),
                 why: format!("nothing on this machine names a host for it (asked: {asked})"),
-            });
+            }
+            .into());
         }
         let group = NetworkGroup {
             name: name.to_owned(),

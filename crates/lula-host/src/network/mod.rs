@@ -7,6 +7,7 @@
 mod bundle;
 mod credentials;
 mod door;
+mod error;
 mod file;
 pub mod grants;
 pub mod groups;
@@ -31,6 +32,7 @@ use file::NetworkFile;
 use groups::{GroupAnswers, NetworkGroup};
 use keeper::EgressKeeper;
 
+pub use error::NetworkError;
 pub use file::REPOSITORY_FILE;
 
 /// Adds what an operator granted to a sandbox's policy. Returns what answers for its network, where

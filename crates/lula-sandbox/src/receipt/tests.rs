@@ -25,6 +25,7 @@ fn context() -> ReceiptContext {
             namespaces: vec![("net".to_owned(), 1), ("pid".to_owned(), 2)],
             root_device: 1,
         },
+        door: None,
         not_applied: vec![],
     }
 }
@@ -140,4 +141,28 @@ fn every_limit_met_is_a_denial_with_its_grant() {
     assert_eq!(rules, ["limits.wall", "limits.pids", "limits.output"]);
     assert_eq!(denials[1].count, 3);
     assert_eq!(denials[1].grant.as_deref(), Some("limits.pids above 7"));
+}
+
+#[test]
+fn a_door_is_told_where_the_network_is_its_own() {
+    let door = ReceiptContext {
+        door: Some(DoorFacts {
+            policy: Digest::of_bytes(b"door"),
+            routes: vec!["local 0.0.0.0/0 dev lo table local".to_owned()],
+            listening: vec!["tcp 0.0.0.0:443".to_owned()],
+        }),
+        ..context()
+    };
+    let own = KernelPosture {
+        namespaces: vec![("net".to_owned(), 10)],
+        interfaces: vec!["lo".to_owned()],
+        ..KernelPosture::default()
+    };
+    let named = names(&door.layers(&own, &own, &[]));
+    assert!(named.contains(&"egress") && !named.contains(&"no_network"), "{named:?}");
+    // With another interface neither is claimed, whatever was asked for.
+    let mut shared = own.clone();
+    shared.interfaces.push("eth0".to_owned());
+    let named = names(&door.layers(&shared, &shared, &[]));
+    assert!(!named.contains(&"egress") && !named.contains(&"no_network"), "{named:?}");
 }

@@ -343,6 +343,28 @@ fn the_hosts_network_is_given_only_as_a_whole_and_said() {
     assert_eq!(receipt.denials, []);
 }
 
+#[test]
+fn an_ordinary_user_has_both_networks() {
+    crate::unprivileged::as_ordinary_user("door::unprivileged_by_name");
+    crate::unprivileged::as_ordinary_user("door::unprivileged_on_host");
+}
+
+#[test]
+#[ignore = "run as an ordinary user by the test above"]
+fn unprivileged_by_name() {
+    assert!(!rustix::process::geteuid().is_root());
+    a_connection_arrives_with_where_it_was_to_go();
+    nothing_inside_can_change_the_network();
+    a_network_with_a_door_is_never_anothers();
+}
+
+#[test]
+#[ignore = "run as an ordinary user by the test above"]
+fn unprivileged_on_host() {
+    assert!(!rustix::process::geteuid().is_root());
+    the_hosts_network_is_given_only_as_a_whole_and_said();
+}
+
 /// What a client says is heard outside as it is: for protocols where the client begins.
 #[test]
 fn bytes_go_both_ways() {
