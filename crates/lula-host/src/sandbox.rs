@@ -129,10 +129,12 @@ pub fn denials(receipt: &SandboxReceipt) -> Vec<String> {
     if receipt.denials.is_empty() {
         return vec!["no denial was seen".to_owned()];
     }
-    let denials = receipt.denials.iter();
-    denials
-        .map(|denial| format!("denied: {}", spoken(denial)))
-        .collect()
+    receipt.denials.iter().map(denied).collect()
+}
+
+/// A denial in a line of its own.
+pub fn denied(denial: &SandboxDenial) -> String {
+    format!("denied: {}", spoken(denial))
 }
 
 /// A denial for people: what was tried, what said no, what would allow it.

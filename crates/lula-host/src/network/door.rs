@@ -8,6 +8,7 @@ use lula_egress::{ConnectionRecord, EgressHandle};
 use lula_protocol::SandboxDenial;
 use lula_sandbox::OpenDoor;
 
+use super::as_flag;
 use super::bundle::TrustBundle;
 use crate::record::now_ms;
 
@@ -38,7 +39,8 @@ impl SeenDenials {
         {
             seen.names.push((address, name.clone()));
         }
-        if let Some(denial) = record.sandbox_denial() {
+        if let Some(mut denial) = record.sandbox_denial() {
+            denial.grant = denial.grant.as_deref().map(as_flag);
             seen.count += 1;
             let number = seen.count;
             if seen.denials.len() < MOST {

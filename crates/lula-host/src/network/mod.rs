@@ -17,17 +17,21 @@ mod questions;
 mod urls;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use lula_agents::runner_port::workspace_of;
 use lula_config::keys;
 use lula_egress::{DomainName, EgressGroups, EgressPolicy, EgressRule};
+use lula_protocol::denial::DeniedAttempt;
+use lula_protocol::{RunId, SandboxDenial, SandboxReceipt};
 use lula_sandbox::DoorKeeper;
 use lula_sandbox::policy::{Network, SandboxPolicy};
 use serde::Serialize;
 
 use crate::error::HostError;
 use crate::installation::Installation;
+use crate::sandbox;
 use file::NetworkFile;
 use groups::{GroupAnswers, NetworkGroup};
 use keeper::EgressKeeper;
@@ -156,12 +160,53 @@ pub struct NameRuling {
     pub seen: Vec<journal::JournalEntry>,
 }
 
+/// The project that the caller is in.
+pub fn project() -> PathBuf {
+    let home = std::env::var_os("HOME");
+    let project = sandbox::workspace(None, home.as_deref().map(Path::new));
+    project.or_else(|_| std::env::current_dir()).unwrap_or_default()
+}
+
+/// What the sandboxes of a run are called.
+pub fn subject_of(run: &RunId) -> String {
+    workspace_of(run).to_string()
+}
+
+/// What was denied on the way out of a sandbox with a network by name, a line each.
+pub fn denials(receipt: &SandboxReceipt) -> Vec<String> {
+    let by_name = receipt.layers.iter().any(|layer| layer.name() == "egress");
+    if !by_name {
+        return Vec::new();
+    }
+    let denials = receipt.denials.iter();
+    let outward = |denial: &&SandboxDenial| matches!(denial.attempt, DeniedAttempt::Connect { .. });
+    denials.filter(outward).map(sandbox::denied).collect()
+}
+
+/// The smallest allowlist that a command would have needed more, as it is typed.
+pub fn proposal(receipt: &SandboxReceipt) -> String {
+    let denials = receipt.denials.iter();
+    let outward = denials.filter(|denial| matches!(denial.attempt, DeniedAttempt::Connect { .. }));
+    let grants: BTreeSet<&str> = outward.filter_map(|denial| denial.grant.as_deref()).collect();
+    if grants.is_empty() {
+        return "it asked for no name that it may not reach".to_owned();
+    }
+    let grants: Vec<_> = grants.into_iter().collect();
+    format!("it needs at least: lula exec {}", grants.join(" "))
+}
+
+/// A rule as it is typed on a command line.
+pub(super) fn as_flag(rule: &str) -> String {
+    if rule.contains([' ', '*']) {
+        format!("--net '{rule}'")
+    } else {
+        format!("--net {rule}")
+    }
+}
+
 /// Explains what a sandbox here would be told about a name.
-pub fn explain(
-    host: &str,
-    base: &Path,
-    installation: &Installation,
-) -> Result<NameRuling, HostError> {
+pub fn explain(host: &str, installation: &Installation) -> Result<NameRuling, HostError> {
+    let base = &project();
     let asked: EgressRule = host.parse()?;
     let name: DomainName = asked.domain().to_string().parse()?;
     let words = installation.config.get(&keys::NETWORK_ALLOW);
@@ -173,7 +218,7 @@ pub fn explain(
     seen.retain(|entry| entry.record.name.as_deref() == Some(name.as_str()));
     let last = seen.len().saturating_sub(5);
     Ok(NameRuling {
-        grant: rule.is_none().then(|| format!("--net {asked}")),
+        grant: rule.is_none().then(|| as_flag(&asked.to_string())),
         groups: answers.containing(&name, asked.port()),
         name: name.to_string(),
         port: asked.port(),

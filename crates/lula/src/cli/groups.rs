@@ -14,7 +14,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "try", "run", "resume", "steer", "cancel", "repair", "heal", "detect", "index",
         ],
     ),
-    ("Sandbox", &["exec", "workspaces", "runner"]),
+    ("Sandbox", &["exec", "net", "grant", "workspaces", "runner"]),
     (
         "Review",
         &[

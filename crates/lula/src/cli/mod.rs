@@ -21,6 +21,7 @@ use crate::commands::guidelines::flags::GuidelinesCommand;
 use crate::commands::index::flags::IndexCommand;
 use crate::commands::lessons::flags::LessonsCommand;
 use crate::commands::models::flags::ModelsCommand;
+use crate::commands::net::flags::{GrantFlags, NetCommand};
 use crate::commands::policy::flags::PolicyCommand;
 use crate::commands::repair::flags::RepairFlags;
 use crate::commands::review::flags::{
@@ -44,6 +45,8 @@ Examples:
   lula repair                    fix this project's failing tests by search, with no model
   lula index map --task TEXT     list the definitions that matter for a task
   lula exec -- pytest -q         run a command in the sandbox and hold its changes for review
+  lula exec --net pypi.org -- pip download requests
+                                 let it reach one name, and nothing else
   lula diff                      show them; `lula commit` applies, `lula discard` drops them
   lula doctor                    check what works on this machine
   lula doctor --attack           attack the sandbox with every built-in probe
@@ -125,6 +128,11 @@ pub(crate) enum CliCommand {
     Index(IndexCommand),
     /// Run a command in the sandbox and hold its changes
     Exec(ExecFlags),
+    /// Show, learn and explain what sandboxes reach over the network
+    #[command(subcommand)]
+    Net(NetCommand),
+    /// Let a sandbox that runs reach one more name, or take it back
+    Grant(GrantFlags),
     /// Show held changes, or the change of a run
     Diff(DiffFlags),
     /// Apply held changes to your files

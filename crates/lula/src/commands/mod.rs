@@ -17,6 +17,7 @@ pub(crate) mod index;
 pub(crate) mod lessons;
 mod logs;
 pub(crate) mod models;
+pub(crate) mod net;
 pub(crate) mod policy;
 mod records;
 pub(crate) mod repair;
@@ -64,6 +65,8 @@ pub(crate) fn run(
         CliCommand::Detect => detect::run(session),
         CliCommand::Index(command) => index::run(command, session),
         CliCommand::Exec(flags) => return exec::run(&flags, session, helper),
+        CliCommand::Net(command) => return net::run(&command, session, helper),
+        CliCommand::Grant(flags) => net::grant(&flags, session),
         CliCommand::Diff(flags) => match run_named(flags.what.first(), session)? {
             Some(run) => runs::diff(&run, session),
             None => review::diff(&flags, session),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use lula_host::exec::{ExecInvocation, ExecWriteMode};
+use lula_host::exec::{ExecInvocation, ExecNetwork, ExecWriteMode};
 use lula_protocol::IsolationTier;
 use lula_sandbox::policy::Profile;
 
@@ -14,7 +14,8 @@ use crate::cli::values::{parse_duration, parse_profile, parse_tier};
 const EXEC_HELP: &str = "\
 The workspace is the repository around this directory, or the directory itself if there is none. The
 command sees the workspace, the system's programs, your toolchains and the project's virtual
-environment. It has no network, and of your variables only those that name toolchains. Standard
+environment. It reaches only the hosts that `--net` names, and of your variables it has only those that
+name toolchains. Standard
 input and output, signals and the exit status are those of the command. Changes to the workspace are
 held: `lula diff` shows them, `lula commit` applies them. Files that git ignores are not held for
 review.
@@ -26,6 +27,12 @@ Examples:
   lula exec --explain -- ./install.sh
   lula exec --on last -- git diff
   lula exec --write direct -- cargo fmt
+  lula exec --net pypi.org --net files.pythonhosted.org -- pip download requests
+  lula exec --net npm -- npm ci
+
+--net NAME[:PORT] lets the command reach a host, --net GROUP the hosts that a tool of this machine is
+configured with (`lula net groups`); repeat it for more. Names are resolved and dialled outside, and
+everything else is refused. `lula net log` shows what was asked for.
 
 Exit status: that of the command; 124 timeout, 125 the sandbox refused to run it, 126 the command
 cannot be executed, 127 the command does not exist.";
@@ -58,6 +65,9 @@ pub(crate) struct ExecFlags {
     /// command opens, which is slower
     #[arg(long)]
     pub(crate) explain: bool,
+    /// Give the command the host's network: every host this machine reaches, and the machine itself
+    #[arg(long)]
+    net_host: bool,
     /// Workspace directory, instead of the repository around this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
@@ -83,6 +93,11 @@ impl ExecFlags {
             tier: self.tier,
             explain: self.explain,
             timeout: self.timeout,
+            network: if self.net_host {
+                ExecNetwork::Host
+            } else {
+                ExecNetwork::Granted
+            },
         }
     }
 }

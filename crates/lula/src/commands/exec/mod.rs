@@ -6,8 +6,10 @@ mod streams;
 use std::io;
 
 use lula_host::exec::{
-    self, AttendedCommand, ExecAttendant, ExecError, ExecReport, ReviewableChanges,
+    self, AttendedCommand, ExecAttendant, ExecError, ExecInvocation, ExecNetwork, ExecReport,
+    ReviewableChanges,
 };
+use lula_host::network;
 use lula_host::output::write_document;
 use lula_host::sandbox::{self, Line};
 use lula_protocol::SandboxReceipt;
@@ -29,13 +31,35 @@ pub(super) fn run(
     session: &CliSession,
     helper: Option<EarlyHelper>,
 ) -> Result<ProcessExitStatus, CommandFailure> {
-    let request = flags.request();
+    execute(flags, flags.request(), session, helper)
+}
+
+/// Runs a command to find out which names it needs.
+pub(super) fn learn(
+    flags: &ExecFlags,
+    session: &CliSession,
+    helper: Option<EarlyHelper>,
+) -> Result<ProcessExitStatus, CommandFailure> {
+    let request = ExecInvocation {
+        network: ExecNetwork::Learned,
+        ..flags.request()
+    };
+    execute(flags, request, session, helper)
+}
+
+fn execute(
+    flags: &ExecFlags,
+    request: ExecInvocation<'_>,
+    session: &CliSession,
+    helper: Option<EarlyHelper>,
+) -> Result<ProcessExitStatus, CommandFailure> {
+    let learned = request.network == ExecNetwork::Learned;
     let settled = match exec::execute(&request, &session.screen, helper, &session.host) {
         Ok(settled) => settled,
         Err(error) => return ended(error, session),
     };
     let told = match (settled.ran, settled.changes) {
-        (Ok(finished), Ok(changes)) => Ok(report(flags, session, &finished)
+        (Ok(finished), Ok(changes)) => Ok(report(flags, learned, session, &finished)
             .and_then(|()| tell(session, &finished, &changes))
             .map(|()| ProcessExitStatus::of_command(finished.shell_status()))),
         (Err(error), _) | (_, Err(error)) => Err(error),
@@ -132,6 +156,7 @@ fn tell(
 /// Writes the receipt where it was asked for, and says what stood around the command.
 fn report(
     flags: &ExecFlags,
+    learned: bool,
     session: &CliSession,
     finished: &FinishedCommand,
 ) -> Result<(), CommandFailure> {
@@ -145,6 +170,13 @@ fn report(
         for line in sandbox::denials(&finished.receipt) {
             screen.note(&line);
         }
+    } else {
+        for line in network::denials(&finished.receipt) {
+            screen.note(&line);
+        }
+    }
+    if learned {
+        screen.note(&network::proposal(&finished.receipt));
     }
     Ok(())
 }
