@@ -58,7 +58,9 @@ fn handshake(mut bytes: &[u8]) -> Result<Option<Vec<u8>>, &'static str> {
     let mut message = Vec::new();
     loop {
         // Bytes that cannot begin a record are known before all of its header is there.
-        if bytes.first().is_some_and(|kind| *kind != HANDSHAKE) || bytes.get(1).is_some_and(|major| *major != 3) {
+        if bytes.first().is_some_and(|kind| *kind != HANDSHAKE)
+            || bytes.get(1).is_some_and(|major| *major != 3)
+        {
             return Err("it does not begin with a TLS handshake");
         }
         let Some((header, rest)) = bytes.split_at_checked(RECORD_HEADER) else {
@@ -109,7 +111,8 @@ impl<'a> Reader<'a> {
     }
 
     fn u16(&mut self) -> Result<u16, &'static str> {
-        self.take(2).map(|bytes| u16::from_be_bytes([bytes[0], bytes[1]]))
+        self.take(2)
+            .map(|bytes| u16::from_be_bytes([bytes[0], bytes[1]]))
     }
 
     fn vector16(&mut self) -> Result<Self, &'static str> {
@@ -174,7 +177,8 @@ fn server_name(mut content: Reader<'_>) -> Result<DomainName, &'static str> {
     if text.ends_with('.') {
         return Err(BROKEN);
     }
-    text.parse().map_err(|_| "the server name in the TLS hello is no host name")
+    text.parse()
+        .map_err(|_| "the server name in the TLS hello is no host name")
 }
 
 fn alpn(mut content: Reader<'_>) -> Result<Vec<Vec<u8>>, &'static str> {

@@ -46,7 +46,10 @@ fn name_of(first: &FirstBytes) -> Option<String> {
 
 #[test]
 fn the_server_name_is_read_in_its_one_spelling() {
-    assert_eq!(name_of(&read(&[names(&["PyPI.org"])])).as_deref(), Some("pypi.org"));
+    assert_eq!(
+        name_of(&read(&[names(&["PyPI.org"])])).as_deref(),
+        Some("pypi.org")
+    );
 }
 
 #[test]
@@ -76,14 +79,21 @@ fn a_hello_that_hides_another_says_so() {
 fn a_hello_in_many_records_is_put_together() {
     let message = hello_with(&[names(&["files.example.org"])]);
     let split: Vec<u8> = message.chunks(7).flat_map(record).collect();
-    assert_eq!(name_of(&read_client_hello(&split)).as_deref(), Some("files.example.org"));
+    assert_eq!(
+        name_of(&read_client_hello(&split)).as_deref(),
+        Some("files.example.org")
+    );
 }
 
 #[test]
 fn every_prefix_of_a_hello_waits_for_more() {
     let whole = record(&hello_with(&[names(&["a.org"])]));
     for end in 0..whole.len() {
-        assert_eq!(read_client_hello(&whole[..end]), FirstBytes::Incomplete, "{end}");
+        assert_eq!(
+            read_client_hello(&whole[..end]),
+            FirstBytes::Incomplete,
+            "{end}"
+        );
     }
 }
 
@@ -96,29 +106,50 @@ fn what_two_readers_could_understand_differently_is_refused() {
         ("an empty name", vec![names(&[""])]),
         ("a dot at the end", vec![names(&["a.org."])]),
         ("a zero byte", vec![names(&["a.org\0.evil.com"])]),
-        ("another kind of name", vec![extension(0, &vector16(&[1, 0, 1, b'a']))]),
+        (
+            "another kind of name",
+            vec![extension(0, &vector16(&[1, 0, 1, b'a']))],
+        ),
         ("a length that lies", vec![vec![0, 0, 0xff, 0xff]]),
     ] {
         assert!(matches!(read(&extensions), FirstBytes::Other(_)), "{what}");
     }
     let mut followed = hello_with(&[names(&["a.org"])]);
     followed.extend([1, 0, 0, 0]);
-    assert!(matches!(read_client_hello(&record(&followed)), FirstBytes::Other(_)));
+    assert!(matches!(
+        read_client_hello(&record(&followed)),
+        FirstBytes::Other(_)
+    ));
 }
 
 #[test]
 fn other_protocols_are_known_by_their_first_byte() {
-    for bytes in [&b"G"[..], b"SSH-2.0-x", b"CONNECT a:443 HTTP/1.1\r\n", b"\x80\x2e\x01", b"\x15\x03\x01\x00\x02\x02\x28"] {
-        assert!(matches!(read_client_hello(bytes), FirstBytes::Other(_)), "{bytes:?}");
+    for bytes in [
+        &b"G"[..],
+        b"SSH-2.0-x",
+        b"CONNECT a:443 HTTP/1.1\r\n",
+        b"\x80\x2e\x01",
+        b"\x15\x03\x01\x00\x02\x02\x28",
+    ] {
+        assert!(
+            matches!(read_client_hello(bytes), FirstBytes::Other(_)),
+            "{bytes:?}"
+        );
     }
     let server = [&[2, 0, 0, 0][..]].concat();
-    assert!(matches!(read_client_hello(&record(&server)), FirstBytes::Other(_)));
+    assert!(matches!(
+        read_client_hello(&record(&server)),
+        FirstBytes::Other(_)
+    ));
 }
 
 #[test]
 fn an_endless_hello_ends() {
     let huge = [1, 0xff, 0xff, 0xff];
-    assert!(matches!(read_client_hello(&record(&huge)), FirstBytes::Other(_)));
+    assert!(matches!(
+        read_client_hello(&record(&huge)),
+        FirstBytes::Other(_)
+    ));
     let drops: Vec<u8> = std::iter::repeat_n(record(&[1]), 1).flatten().collect();
     assert_eq!(read_client_hello(&drops), FirstBytes::Incomplete);
     let empty = [22, 3, 1, 0, 0];

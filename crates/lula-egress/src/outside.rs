@@ -13,7 +13,11 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::{DomainName, EgressError};
 
 /// What `getaddrinfo` says of a name that has no address. The number behind it does not reach us.
-const NO_SUCH_NAME: &[&str] = &["Name or service not known", "No address associated with hostname", "Name does not resolve"];
+const NO_SUCH_NAME: &[&str] = &[
+    "Name or service not known",
+    "No address associated with hostname",
+    "Name does not resolve",
+];
 
 /// Resolves a name, blocking. What it answers is checked by the engine, each time.
 pub trait NameResolver: Send + Sync + 'static {
@@ -29,7 +33,13 @@ impl NameResolver for SystemResolver {
     fn resolve(&self, name: &DomainName) -> io::Result<Vec<IpAddr>> {
         match (name.as_str(), 0).to_socket_addrs() {
             Ok(addresses) => Ok(addresses.map(|address| address.ip()).collect()),
-            Err(error) if NO_SUCH_NAME.iter().any(|said| error.to_string().contains(said)) => Ok(Vec::new()),
+            Err(error)
+                if NO_SUCH_NAME
+                    .iter()
+                    .any(|said| error.to_string().contains(said)) =>
+            {
+                Ok(Vec::new())
+            }
             Err(error) => Err(error),
         }
     }
@@ -95,7 +105,12 @@ impl UpstreamProxy {
                 "no_proxy" => without.extend(
                     value
                         .split([',', ' '])
-                        .map(|one| one.trim().trim_start_matches("*.").trim_start_matches('.').to_ascii_lowercase())
+                        .map(|one| {
+                            one.trim()
+                                .trim_start_matches("*.")
+                                .trim_start_matches('.')
+                                .to_ascii_lowercase()
+                        })
                         .filter(|one| !one.is_empty()),
                 ),
                 _ => {}
@@ -141,7 +156,11 @@ impl ProxyAddress {
         };
         let rest = match given.split_once("://") {
             Some(("http", rest)) => rest,
-            Some(_) => return Err(invalid("only proxies that are spoken to in plain HTTP are supported")),
+            Some(_) => {
+                return Err(invalid(
+                    "only proxies that are spoken to in plain HTTP are supported",
+                ));
+            }
             None => given,
         };
         let rest = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -150,19 +169,25 @@ impl ProxyAddress {
             None => (None, rest),
         };
         let (host, port) = match authority.rsplit_once(':') {
-            Some((host, port)) if !host.ends_with(':') && !port.contains(']') => {
-                (host, port.parse().map_err(|_| invalid("its port is no number"))?)
-            }
+            Some((host, port)) if !host.ends_with(':') && !port.contains(']') => (
+                host,
+                port.parse().map_err(|_| invalid("its port is no number"))?,
+            ),
             _ => (authority, 80),
         };
         let host = host.trim_start_matches('[').trim_end_matches(']');
-        if host.is_empty() || !host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte)) {
+        if host.is_empty()
+            || !host
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte))
+        {
             return Err(invalid("it names no host"));
         }
         let basic = match user {
             None => None,
             Some(user) => {
-                let user = percent_decoded(user).ok_or_else(|| invalid("its user or password is malformed"))?;
+                let user = percent_decoded(user)
+                    .ok_or_else(|| invalid("its user or password is malformed"))?;
                 Some(SecretString::from(STANDARD.encode(user)))
             }
         };
@@ -183,7 +208,9 @@ impl ProxyAddress {
 
     /// The value of `Proxy-Authorization`. It goes to the proxy alone.
     pub(crate) fn authorization(&self) -> Option<String> {
-        self.basic.as_ref().map(|basic| format!("Basic {}", basic.expose_secret()))
+        self.basic
+            .as_ref()
+            .map(|basic| format!("Basic {}", basic.expose_secret()))
     }
 
     pub(crate) fn shown(&self) -> String {
@@ -217,7 +244,9 @@ mod tests {
     use super::*;
 
     fn proxy(variables: &[(&str, &str)]) -> UpstreamProxy {
-        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let variables = variables
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         UpstreamProxy::from_variables(variables).unwrap()
     }
 
@@ -227,14 +256,24 @@ mod tests {
 
     #[test]
     fn the_conventional_variables_are_read_in_either_case() {
-        let proxy = proxy(&[("https_proxy", "http://proxy.corp:3128/"), ("NO_PROXY", "localhost, .corp.example")]);
+        let proxy = proxy(&[
+            ("https_proxy", "http://proxy.corp:3128/"),
+            ("NO_PROXY", "localhost, .corp.example"),
+        ]);
         let found = proxy.for_connection(&name("pypi.org"), 443).unwrap();
         assert_eq!(found.shown(), "proxy.corp:3128");
         assert!(proxy.for_http(&name("pypi.org")).is_none());
         for direct in ["git.corp.example", "corp.example"] {
-            assert!(proxy.for_connection(&name(direct), 443).is_none(), "{direct}");
+            assert!(
+                proxy.for_connection(&name(direct), 443).is_none(),
+                "{direct}"
+            );
         }
-        assert!(proxy.for_connection(&name("notcorp.example"), 443).is_some());
+        assert!(
+            proxy
+                .for_connection(&name("notcorp.example"), 443)
+                .is_some()
+        );
     }
 
     #[test]
@@ -243,15 +282,24 @@ mod tests {
         let found = proxy.for_connection(&name("pypi.org"), 443).unwrap();
         assert_eq!(found.authorization().unwrap(), "Basic bWU6cEBzcw==");
         assert!(!format!("{proxy:?}").contains("ss"));
-        let bad = UpstreamProxy::from_variables([("HTTP_PROXY".to_owned(), "socks5://me:hush@h:1".to_owned())]);
+        let bad = UpstreamProxy::from_variables([(
+            "HTTP_PROXY".to_owned(),
+            "socks5://me:hush@h:1".to_owned(),
+        )]);
         let said = bad.unwrap_err().to_string();
-        assert!(!said.contains("hush") && said.contains("http://HOST:PORT"), "{said}");
+        assert!(
+            !said.contains("hush") && said.contains("http://HOST:PORT"),
+            "{said}"
+        );
     }
 
     #[test]
     fn a_proxy_without_a_port_listens_on_80() {
         let found = proxy(&[("HTTP_PROXY", "[::1]:8080"), ("HTTPS_PROXY", "proxy")]);
         assert_eq!(found.for_http(&name("a.org")).unwrap().shown(), "::1:8080");
-        assert_eq!(found.for_connection(&name("a.org"), 443).unwrap().shown(), "proxy:80");
+        assert_eq!(
+            found.for_connection(&name("a.org"), 443).unwrap().shown(),
+            "proxy:80"
+        );
     }
 }

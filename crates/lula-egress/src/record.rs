@@ -114,6 +114,8 @@ pub struct ConnectionRecord {
     pub status: Option<u16>,
     /// Names of the credentials that were used.
     pub credentials: Vec<String>,
+    /// Whether the answer showed a secret, which was taken out.
+    pub redacted: bool,
 }
 
 impl ConnectionRecord {

@@ -13,12 +13,22 @@ const BREATH: Duration = Duration::from_millis(20);
 
 /// Bounds how many connections are open at once, over all listeners.
 #[derive(Debug, Clone)]
-pub(crate) struct Places(Arc<Semaphore>);
+pub(crate) struct Places {
+    free: Arc<Semaphore>,
+    most: u32,
+}
 
 impl Places {
     pub(crate) fn new(most: u32) -> Self {
-        let most = usize::try_from(most).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
-        Self(Arc::new(Semaphore::new(most)))
+        Self {
+            free: Arc::new(Semaphore::new(most as usize)),
+            most,
+        }
+    }
+
+    /// Resolves once no connection is open.
+    pub(crate) async fn all_free(&self) {
+        let _ = self.free.acquire_many(self.most).await;
     }
 }
 
@@ -34,7 +44,7 @@ pub(crate) async fn serve(engine: Arc<Engine>, listener: TcpListener, places: Pl
             }
         };
         let port = stream.local_addr().map_or(0, |address| address.port());
-        let place = Arc::clone(&places.0).try_acquire_owned();
+        let place = Arc::clone(&places.free).try_acquire_owned();
         let (Ok(place), true) = (place, engine.connects_rate.take(Instant::now())) else {
             engine.told_overload(client, port);
             continue;

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::net::Shutdown;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
+use super::Engine;
 use super::dial::DialFailure;
 use super::meter::{Direction, Meter, Metered};
 use super::relay::{relay, write_all};
-use super::{Engine, relay as relaying};
 use crate::hello::{ClientHello, FirstBytes, LONGEST_HELLO, read_client_hello};
 use crate::intercept::Serving;
 use crate::policy::ConnectionRuling;
@@ -79,7 +79,10 @@ pub(super) async fn serve(engine: Arc<Engine>, stream: TcpStream, client: Socket
         Ok(admitted) => {
             let is_cut = engine.opened(number, &admitted.name, admitted.port, &admitted.ruling);
             // A rule that was revoked since it was asked found no connection to cut.
-            let still = engine.rules().still_allows(&admitted.name, admitted.port, &admitted.ruling);
+            let still =
+                engine
+                    .rules()
+                    .still_allows(&admitted.name, admitted.port, &admitted.ruling);
             let ended = if still {
                 tokio::select! {
                     ended = drive(&engine, &admitted, &mut record, stream, &meter) => ended,
@@ -87,7 +90,10 @@ pub(super) async fn serve(engine: Arc<Engine>, stream: TcpStream, client: Socket
                     () = idle(&meter, engine.idle_timeout()) => Err(Ended::Failed("nothing was said for too long".to_owned())),
                 }
             } else {
-                Err(Ended::refused(EgressRefusal::Revoked, "what allowed it was revoked"))
+                Err(Ended::refused(
+                    EgressRefusal::Revoked,
+                    "what allowed it was revoked",
+                ))
             };
             engine.closed(number);
             conclude(&mut record, ended, &meter);
@@ -120,12 +126,18 @@ fn conclude(record: &mut ConnectionRecord, ended: Result<(), Ended>, meter: &Met
 /// Whether rules allow the name that the dialled address stands for.
 fn admit(engine: &Engine, record: &mut ConnectionRecord) -> Result<Admitted, Refused> {
     let port = record.port;
-    let name = record.dialled.and_then(|address| engine.pins().name_of(address, Instant::now()));
+    let name = record
+        .dialled
+        .and_then(|address| engine.pins().name_of(address, Instant::now()));
     let Some(name) = name else {
-        let dialled = record.dialled.map_or_else(String::new, |address| address.to_string());
+        let dialled = record
+            .dialled
+            .map_or_else(String::new, |address| address.to_string());
         return Err(Refused {
             reason: EgressRefusal::AddressWithoutName,
-            text: format!("{dialled}:{port} was dialled without asking for a name; only names can be allowed"),
+            text: format!(
+                "{dialled}:{port} was dialled without asking for a name; only names can be allowed"
+            ),
             grant: None,
         });
     };
@@ -179,7 +191,9 @@ async fn drive(
         EgressProtocol::Http => {
             record.relay = Some(Relay::Intercepted);
             let stream = Metered::new(stream, Arc::clone(meter), Vec::new())?;
-            Serving::new(engine, admitted, meter).plain(stream, record).await
+            Serving::new(engine, admitted, meter)
+                .plain(stream, record)
+                .await
         }
         EgressProtocol::Tls => tls(engine, admitted, record, stream, meter).await,
     }
@@ -194,9 +208,13 @@ async fn tls(
 ) -> Result<(), Ended> {
     let read = match timeout(engine.header_timeout(), read_hello(&mut stream)).await {
         Ok(read) => read,
-        Err(_) => Err(Ended::refused(EgressRefusal::TooSlow, "the TLS hello did not come in time")),
+        Err(_) => Err(Ended::refused(
+            EgressRefusal::TooSlow,
+            "the TLS hello did not come in time",
+        )),
     };
-    let checked = read.and_then(|(hello, bytes)| agrees(&admitted.name, &hello).map(|()| (hello, bytes)));
+    let checked =
+        read.and_then(|(hello, bytes)| agrees(&admitted.name, &hello).map(|()| (hello, bytes)));
     let (hello, bytes) = match checked {
         Ok(fine) => fine,
         Err(Ended::Refused(refused)) => {
@@ -209,7 +227,9 @@ async fn tls(
     if admitted.ruling.intercept || hello.hides_another {
         record.relay = Some(Relay::Intercepted);
         let stream = Metered::new(stream, Arc::clone(meter), bytes)?;
-        return Serving::new(engine, admitted, meter).tls(stream, record).await;
+        return Serving::new(engine, admitted, meter)
+            .tls(stream, record)
+            .await;
     }
     splice(engine, admitted, record, stream, &bytes, meter).await
 }
@@ -219,7 +239,9 @@ async fn read_hello(stream: &mut TcpStream) -> Result<(ClientHello, Vec<u8>), En
     loop {
         match read_client_hello(&bytes) {
             FirstBytes::Hello(hello) => return Ok((hello, bytes)),
-            FirstBytes::Other(why) => return Err(Ended::refused(EgressRefusal::WrongProtocol, why)),
+            FirstBytes::Other(why) => {
+                return Err(Ended::refused(EgressRefusal::WrongProtocol, why));
+            }
             FirstBytes::Incomplete => {}
         }
         let room = (LONGEST_HELLO - bytes.len()) as u64;
@@ -254,7 +276,10 @@ async fn splice(
 ) -> Result<(), Ended> {
     record.relay = Some(Relay::Spliced);
     let ruling = &admitted.ruling;
-    let dialled = match engine.dial(&admitted.name, admitted.port, ruling.private).await {
+    let dialled = match engine
+        .dial(&admitted.name, admitted.port, ruling.private)
+        .await
+    {
         Ok(dialled) => dialled,
         Err(failure) => {
             let ended = explain(engine, record, admitted, failure);
@@ -266,7 +291,7 @@ async fn splice(
     };
     record.address = dialled.address;
     meter.add(Direction::Up, first.len())?;
-    relaying::write_all(&dialled.stream, first).await?;
+    write_all(&dialled.stream, first).await?;
     relay(&stream, &dialled.stream, meter).await?;
     Ok(())
 }

@@ -37,18 +37,39 @@ pub(crate) enum DialFailure {
 
 impl Engine {
     /// A connection to the name, resolved and judged now; through the proxy that is set for it.
-    pub(crate) async fn dial(&self, name: &DomainName, port: u16, private: bool) -> Result<Dialled, DialFailure> {
+    pub(crate) async fn dial(
+        &self,
+        name: &DomainName,
+        port: u16,
+        private: bool,
+    ) -> Result<Dialled, DialFailure> {
         if let Some(proxy) = self.outside().proxy.for_connection(name, port) {
             self.is_not_refused(name, private).await?;
             let stream = through(&proxy, name, port).await.map_err(|why| {
-                DialFailure::Connect(format!("the proxy {} did not connect to {name}:{port}: {why}", proxy.shown()))
+                DialFailure::Connect(format!(
+                    "the proxy {} did not connect to {name}:{port}: {why}",
+                    proxy.shown()
+                ))
             })?;
             return Ok(Dialled {
                 stream,
                 address: None,
             });
         }
-        let addresses = self.resolve(name, private).await.map_err(DialFailure::Resolve)?;
+        self.dial_directly(name, port, private).await
+    }
+
+    /// A connection to one of the addresses of a name, resolved and judged now.
+    pub(crate) async fn dial_directly(
+        &self,
+        name: &DomainName,
+        port: u16,
+        private: bool,
+    ) -> Result<Dialled, DialFailure> {
+        let addresses = self
+            .resolve(name, private)
+            .await
+            .map_err(DialFailure::Resolve)?;
         let mut why = String::new();
         let last = addresses.len().min(MOST_ADDRESSES) - 1;
         for (at, address) in addresses.into_iter().take(MOST_ADDRESSES).enumerate() {
@@ -65,7 +86,9 @@ impl Engine {
                 Err(_) => why = format!("{address}: it did not answer in time"),
             }
         }
-        Err(DialFailure::Connect(format!("{name}:{port} could not be reached, {why}")))
+        Err(DialFailure::Connect(format!(
+            "{name}:{port} could not be reached, {why}"
+        )))
     }
 
     /// A connection to the proxy that is to be asked for plain HTTP of a name, if there is one.
@@ -78,9 +101,12 @@ impl Engine {
             return Ok(None);
         };
         self.is_not_refused(name, private).await?;
-        let stream = reach(&proxy)
-            .await
-            .map_err(|why| DialFailure::Connect(format!("the proxy {} was not reached: {why}", proxy.shown())))?;
+        let stream = reach(&proxy).await.map_err(|why| {
+            DialFailure::Connect(format!(
+                "the proxy {} was not reached: {why}",
+                proxy.shown()
+            ))
+        })?;
         let dialled = Dialled {
             stream,
             address: None,
@@ -124,14 +150,24 @@ async fn through(proxy: &ProxyAddress, name: &DomainName, port: u16) -> io::Resu
             }
             answer.push(stream.read_u8().await?);
         }
-        let line = answer.split(|byte| *byte == b'\r').next().unwrap_or_default();
+        let line = answer
+            .split(|byte| *byte == b'\r')
+            .next()
+            .unwrap_or_default();
         let line = String::from_utf8_lossy(line).into_owned();
         let mut words = line.split(' ');
         let is_http = words.next().is_some_and(|word| word.starts_with("HTTP/1."));
-        if is_http && words.next().is_some_and(|status| status.len() == 3 && status.starts_with('2')) {
+        if is_http
+            && words
+                .next()
+                .is_some_and(|status| status.len() == 3 && status.starts_with('2'))
+        {
             return Ok(());
         }
-        Err(io::Error::other(format!("it answered {:?}", line.chars().take(80).collect::<String>())))
+        Err(io::Error::other(format!(
+            "it answered {:?}",
+            line.chars().take(80).collect::<String>()
+        )))
     };
     timeout(PATIENCE, tunnel).await??;
     Ok(stream)

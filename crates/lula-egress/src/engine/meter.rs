@@ -74,7 +74,11 @@ impl Meter {
             Direction::Up => (&self.up, &self.traffic.up, self.traffic.most_up),
             Direction::Down => (&self.down, &self.traffic.down, self.traffic.most_down),
         };
-        if all.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) > most {
+        if all
+            .fetch_add(bytes, Ordering::Relaxed)
+            .saturating_add(bytes)
+            > most
+        {
             self.limit_reached.store(true, Ordering::Relaxed);
             return Err(io::Error::other("the limit of bytes is reached"));
         }
@@ -103,7 +107,11 @@ impl<S> Metered<S> {
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         if !self.first.is_empty() {
             let count = self.first.len().min(buffer.remaining());
             buffer.put_slice(&self.first[..count]);
@@ -112,12 +120,19 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
         }
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.inner).poll_read(cx, buffer))?;
-        Poll::Ready(self.meter.add(Direction::Up, buffer.filled().len() - before))
+        Poll::Ready(
+            self.meter
+                .add(Direction::Up, buffer.filled().len() - before),
+        )
     }
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.inner).poll_write(cx, bytes))?;
         Poll::Ready(self.meter.add(Direction::Down, written).map(|()| written))
     }

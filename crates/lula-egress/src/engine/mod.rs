@@ -2,7 +2,7 @@
 //! connections, so that a revoked grant can cut them.
 
 pub(crate) mod accept;
-mod connection;
+pub(crate) mod connection;
 pub(crate) mod dial;
 pub(crate) mod meter;
 mod rate;
@@ -136,14 +136,21 @@ impl Engine {
     }
 
     pub(crate) fn grant(&self, rule: EgressRule) {
-        self.rules.write().unwrap_or_else(PoisonError::into_inner).grant(rule);
+        self.rules
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .grant(rule);
         // What was refused before may be allowed now, and is worth telling again.
         locked(&self.names_told).clear();
     }
 
     /// Takes a rule back and cuts what only it allowed.
     pub(crate) fn revoke(&self, rule: &EgressRule) -> bool {
-        let was = self.rules.write().unwrap_or_else(PoisonError::into_inner).revoke(rule);
+        let was = self
+            .rules
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .revoke(rule);
         locked(&self.names_told).clear();
         let rules = self.rules();
         let mut open = locked(&self.open);

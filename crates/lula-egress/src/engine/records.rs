@@ -33,12 +33,17 @@ impl ConnectionRecord {
             request: None,
             status: None,
             credentials: Vec::new(),
+            redacted: false,
         }
     }
 
     pub(crate) fn deny(&mut self, reason: EgressRefusal, text: String, grant: Option<String>) {
         self.verdict = EgressVerdict::Denied;
-        self.denial = Some(EgressDenial { reason, text, grant });
+        self.denial = Some(EgressDenial {
+            reason,
+            text,
+            grant,
+        });
     }
 
     pub(crate) fn fail(&mut self, why: String) {
@@ -49,15 +54,21 @@ impl ConnectionRecord {
 
 impl Engine {
     pub(crate) fn record_of_name(&self, name: &str, client: SocketAddr) -> ConnectionRecord {
-        let mut record = ConnectionRecord::begun(EgressStage::Name, self.number(), self.attribution());
+        let mut record =
+            ConnectionRecord::begun(EgressStage::Name, self.number(), self.attribution());
         record.client = Some(client);
         record.name = Some(name.to_owned());
         record.port = 53;
         record
     }
 
-    pub(super) fn record_of_connection(&self, client: SocketAddr, dialled: SocketAddr) -> ConnectionRecord {
-        let mut record = ConnectionRecord::begun(EgressStage::Connection, self.number(), self.attribution());
+    pub(super) fn record_of_connection(
+        &self,
+        client: SocketAddr,
+        dialled: SocketAddr,
+    ) -> ConnectionRecord {
+        let mut record =
+            ConnectionRecord::begun(EgressStage::Connection, self.number(), self.attribution());
         record.client = Some(client);
         record.dialled = Some(dialled.ip().to_canonical());
         record.port = dialled.port();
@@ -90,12 +101,14 @@ impl Engine {
         if !self.overload_told.take(now) {
             return;
         }
-        let mut record = ConnectionRecord::begun(EgressStage::Connection, self.number(), self.attribution());
+        let mut record =
+            ConnectionRecord::begun(EgressStage::Connection, self.number(), self.attribution());
         record.client = Some(client);
         record.port = port;
         record.deny(
             EgressRefusal::LimitReached,
-            "more names or connections were begun than the policy's limits allow at once".to_owned(),
+            "more names or connections were begun than the policy's limits allow at once"
+                .to_owned(),
             None,
         );
         self.told(record, now);
@@ -111,7 +124,9 @@ impl Engine {
         match failure {
             ResolveFailure::Refused(address) => {
                 let kind = crate::address::AddressKind::of(address);
-                let grant = kind.is_allowed(true).then(|| format!("{name}:{port} private"));
+                let grant = kind
+                    .is_allowed(true)
+                    .then(|| format!("{name}:{port} private"));
                 record.deny(
                     EgressRefusal::AddressNotAllowed,
                     format!("{name} leads to {address}, which is no address of the public network"),
@@ -119,7 +134,9 @@ impl Engine {
                 );
             }
             ResolveFailure::NoAddress => record.fail(format!("{name} has no address")),
-            ResolveFailure::Unavailable(why) => record.fail(format!("{name} could not be resolved: {why}")),
+            ResolveFailure::Unavailable(why) => {
+                record.fail(format!("{name} could not be resolved: {why}"))
+            }
         }
     }
 }

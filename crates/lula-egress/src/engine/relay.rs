@@ -27,7 +27,11 @@ thread_local! {
 }
 
 /// Relays until both sides have ended.
-pub(super) async fn relay(sandbox: &TcpStream, server: &TcpStream, meter: &Meter) -> io::Result<()> {
+pub(super) async fn relay(
+    sandbox: &TcpStream,
+    server: &TcpStream,
+    meter: &Meter,
+) -> io::Result<()> {
     tokio::try_join!(
         pump(sandbox, server, meter, Direction::Up),
         pump(server, sandbox, meter, Direction::Down),
@@ -35,7 +39,12 @@ pub(super) async fn relay(sandbox: &TcpStream, server: &TcpStream, meter: &Meter
     Ok(())
 }
 
-async fn pump(from: &TcpStream, to: &TcpStream, meter: &Meter, direction: Direction) -> io::Result<()> {
+async fn pump(
+    from: &TcpStream,
+    to: &TcpStream,
+    meter: &Meter,
+    direction: Direction,
+) -> io::Result<()> {
     let mut moved = 0;
     let ended = loop {
         if moved >= WORTH_A_PIPE {
@@ -62,7 +71,12 @@ async fn pump(from: &TcpStream, to: &TcpStream, meter: &Meter, direction: Direct
 }
 
 /// Moves what one read gives; 0 at the end.
-async fn copy_some(from: &TcpStream, to: &TcpStream, meter: &Meter, direction: Direction) -> io::Result<usize> {
+async fn copy_some(
+    from: &TcpStream,
+    to: &TcpStream,
+    meter: &Meter,
+    direction: Direction,
+) -> io::Result<usize> {
     enum Step {
         Again,
         Moved(usize),

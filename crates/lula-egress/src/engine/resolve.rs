@@ -30,7 +30,11 @@ pub(crate) enum ResolveFailure {
 impl Engine {
     /// The addresses of a name that may be dialled. They are dialled as they are returned, so what was
     /// judged is what is reached.
-    pub(crate) async fn resolve(&self, name: &DomainName, private: bool) -> Result<Vec<IpAddr>, ResolveFailure> {
+    pub(crate) async fn resolve(
+        &self,
+        name: &DomainName,
+        private: bool,
+    ) -> Result<Vec<IpAddr>, ResolveFailure> {
         let found = self.look_up(name).await?;
         let allowed: Vec<IpAddr> = found
             .iter()
@@ -52,7 +56,11 @@ impl Engine {
             return Ok(addresses.clone());
         }
         let unavailable = |why: &str| ResolveFailure::Unavailable(why.to_owned());
-        let _permit = self.lookups.acquire().await.map_err(|_| unavailable("the engine ends"))?;
+        let _permit = self
+            .lookups
+            .acquire()
+            .await
+            .map_err(|_| unavailable("the engine ends"))?;
         let (resolver, asked) = (Arc::clone(&self.outside().resolver), name.clone());
         let lookup = tokio::task::spawn_blocking(move || resolver.resolve(&asked));
         let addresses = match tokio::time::timeout(PATIENCE, lookup).await {
@@ -66,7 +74,9 @@ impl Engine {
             resolutions.0.retain(|_, (when, _)| when.elapsed() < lives);
         }
         if resolutions.0.len() < MOST {
-            resolutions.0.insert(name.clone(), (Instant::now(), addresses.clone()));
+            resolutions
+                .0
+                .insert(name.clone(), (Instant::now(), addresses.clone()));
         }
         Ok(addresses)
     }

@@ -49,8 +49,16 @@ pub(crate) struct Misuse {
 impl fmt::Display for Misuse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.credential {
-            Some(name) => write!(f, "the placeholder of credential {name:?} stands in {}, where it is not for", self.place),
-            None => write!(f, "a placeholder of no credential of this sandbox stands in {}", self.place),
+            Some(name) => write!(
+                f,
+                "the placeholder of credential {name:?} stands in {}, where it is not for",
+                self.place
+            ),
+            None => write!(
+                f,
+                "a placeholder of no credential of this sandbox stands in {}",
+                self.place
+            ),
         }
     }
 }
@@ -62,7 +70,9 @@ impl Broker {
 
     /// Whether a credential is bound to the name, so that its answers are searched.
     pub(crate) fn binds(&self, name: &DomainName, port: u16) -> bool {
-        self.credentials.iter().any(|one| one.rule().binds(name, port))
+        self.credentials
+            .iter()
+            .any(|one| one.rule().binds(name, port))
     }
 
     /// What answers of a name must not show, whatever the request carried.
@@ -92,7 +102,12 @@ impl Broker {
     }
 
     /// Exchanges the placeholders of a request, whose URL is given as it was written.
-    pub(crate) fn exchange(&self, bound: Bound<'_>, url: &str, headers: &mut HeaderMap) -> Result<Exchanged, Misuse> {
+    pub(crate) fn exchange(
+        &self,
+        bound: Bound<'_>,
+        url: &str,
+        headers: &mut HeaderMap,
+    ) -> Result<Exchanged, Misuse> {
         if let Some(misuse) = self.misplaced(url.as_bytes(), "the URL") {
             return Err(misuse);
         }
@@ -104,7 +119,8 @@ impl Broker {
             if let Some(misuse) = self.misplaced(name.as_str().as_bytes(), "the name of a header") {
                 return Err(misuse);
             }
-            let new = self.exchange_value(bound, name, value, &place, &mut exchanged.names, &mut user)?;
+            let new =
+                self.exchange_value(bound, name, value, &place, &mut exchanged.names, &mut user)?;
             all.append(name, new);
         }
         *headers = all;
@@ -125,14 +141,22 @@ impl Broker {
             Some(pair) => (true, pair),
             None => (false, value.as_bytes().to_vec()),
         };
-        if let Some(misuse) = self.misplaced(value.as_bytes(), place).or_else(|| self.misplaced(&plain, place)) {
+        if let Some(misuse) = self
+            .misplaced(value.as_bytes(), place)
+            .or_else(|| self.misplaced(&plain, place))
+        {
             let mine = misuse.credential.as_deref();
             let one = self
                 .credentials
                 .iter()
                 .find(|one| Some(one.rule().name()) == mine)
                 .filter(|one| one.rule().header() == name.as_str())
-                .filter(|one| bound.encrypted && one.rule().allows_request(bound.name, bound.port, bound.detail));
+                .filter(|one| {
+                    bound.encrypted
+                        && one
+                            .rule()
+                            .allows_request(bound.name, bound.port, bound.detail)
+                });
             let new = one.and_then(|one| match (one.rule().how(), basic) {
                 (CredentialUse::ReplaceInHeader, false) => replaced(one, &plain),
                 (CredentialUse::BasicPassword, true) => as_password(one, &plain, user),
@@ -169,11 +193,18 @@ fn replaced(credential: &BrokeredCredential, value: &[u8]) -> Option<HeaderValue
     if after.contains(PLACEHOLDER_PREFIX) || before.contains(PLACEHOLDER_PREFIX) {
         return None;
     }
-    sensitive(&format!("{before}{}{after}", credential.secret().expose_secret()))
+    sensitive(&format!(
+        "{before}{}{after}",
+        credential.secret().expose_secret()
+    ))
 }
 
 /// The header of basic authentication with the placeholder, which is all of its password, exchanged.
-fn as_password(credential: &BrokeredCredential, pair: &[u8], user: &mut Option<String>) -> Option<HeaderValue> {
+fn as_password(
+    credential: &BrokeredCredential,
+    pair: &[u8],
+    user: &mut Option<String>,
+) -> Option<HeaderValue> {
     let (name, password) = str::from_utf8(pair).ok()?.split_once(':')?;
     if password != credential.placeholder() || name.contains(PLACEHOLDER_PREFIX) {
         return None;

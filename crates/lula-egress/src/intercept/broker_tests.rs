@@ -15,7 +15,13 @@ fn token() -> BrokeredCredential {
     )
 }
 
-fn ask(broker: &Broker, host: &str, path: &str, header: &str, value: &str) -> Result<(String, Vec<String>), Misuse> {
+fn ask(
+    broker: &Broker,
+    host: &str,
+    path: &str,
+    header: &str,
+    value: &str,
+) -> Result<(String, Vec<String>), Misuse> {
     asked(broker, host, true, path, header, value)
 }
 
@@ -34,7 +40,10 @@ fn asked(
         name: &host.parse().unwrap(),
         port: 443,
         encrypted,
-        detail: RequestDetail { method: "GET", path },
+        detail: RequestDetail {
+            method: "GET",
+            path,
+        },
     };
     let exchanged = broker.exchange(bound, path, &mut headers)?;
     Ok((headers[name].to_str().unwrap().to_owned(), exchanged.names))
@@ -45,7 +54,14 @@ fn a_placeholder_becomes_the_secret_in_its_header_for_its_host_and_path() {
     let token = token();
     let bearer = format!("Bearer {}", token.placeholder());
     let broker = Broker::new(vec![token]);
-    let (value, used) = ask(&broker, "api.example.org", "/repos/a", "authorization", &bearer).unwrap();
+    let (value, used) = ask(
+        &broker,
+        "api.example.org",
+        "/repos/a",
+        "authorization",
+        &bearer,
+    )
+    .unwrap();
     assert_eq!(value, format!("Bearer {SECRET}"));
     assert_eq!(used, ["token"]);
 }
@@ -57,15 +73,70 @@ fn anywhere_else_it_is_refused_and_named() {
     let bearer = format!("Bearer {placeholder}");
     let broker = Broker::new(vec![token]);
     for (what, answer) in [
-        ("another host", ask(&broker, "evil.example.org", "/repos/a", "authorization", &bearer)),
-        ("another path", ask(&broker, "api.example.org", "/user", "authorization", &bearer)),
-        ("another header", ask(&broker, "api.example.org", "/repos/a", "cookie", &bearer)),
-        ("the URL", ask(&broker, "api.example.org", &format!("/repos/{placeholder}"), "x", "y")),
-        ("in clear", asked(&broker, "api.example.org", false, "/repos/a", "authorization", &bearer)),
-        ("twice", ask(&broker, "api.example.org", "/repos/a", "authorization", &format!("{bearer} {bearer}"))),
+        (
+            "another host",
+            ask(
+                &broker,
+                "evil.example.org",
+                "/repos/a",
+                "authorization",
+                &bearer,
+            ),
+        ),
+        (
+            "another path",
+            ask(
+                &broker,
+                "api.example.org",
+                "/user",
+                "authorization",
+                &bearer,
+            ),
+        ),
+        (
+            "another header",
+            ask(&broker, "api.example.org", "/repos/a", "cookie", &bearer),
+        ),
+        (
+            "the URL",
+            ask(
+                &broker,
+                "api.example.org",
+                &format!("/repos/{placeholder}"),
+                "x",
+                "y",
+            ),
+        ),
+        (
+            "in clear",
+            asked(
+                &broker,
+                "api.example.org",
+                false,
+                "/repos/a",
+                "authorization",
+                &bearer,
+            ),
+        ),
+        (
+            "twice",
+            ask(
+                &broker,
+                "api.example.org",
+                "/repos/a",
+                "authorization",
+                &format!("{bearer} {bearer}"),
+            ),
+        ),
         (
             "in basic authentication",
-            ask(&broker, "api.example.org", "/repos/a", "authorization", &format!("Basic {}", STANDARD.encode(format!("a:{placeholder}")))),
+            ask(
+                &broker,
+                "api.example.org",
+                "/repos/a",
+                "authorization",
+                &format!("Basic {}", STANDARD.encode(format!("a:{placeholder}"))),
+            ),
         ),
     ] {
         let misuse = answer.expect_err(what);
@@ -78,7 +149,14 @@ fn anywhere_else_it_is_refused_and_named() {
 fn the_placeholder_of_another_sandbox_is_refused_too() {
     let broker = Broker::new(vec![token()]);
     let foreign = format!("Bearer {}", token().placeholder());
-    let misuse = ask(&broker, "api.example.org", "/repos/a", "authorization", &foreign).unwrap_err();
+    let misuse = ask(
+        &broker,
+        "api.example.org",
+        "/repos/a",
+        "authorization",
+        &foreign,
+    )
+    .unwrap_err();
     assert_eq!(misuse.credential, None);
 }
 
@@ -89,22 +167,40 @@ fn a_password_keeps_its_user() {
     );
     let pair = STANDARD.encode(format!("me:{}", git.placeholder()));
     let broker = Broker::new(vec![git]);
-    let (value, used) = ask(&broker, "git.example.org", "/a.git", "authorization", &format!("Basic {pair}")).unwrap();
-    assert_eq!(value, format!("Basic {}", STANDARD.encode(format!("me:{SECRET}"))));
+    let (value, used) = ask(
+        &broker,
+        "git.example.org",
+        "/a.git",
+        "authorization",
+        &format!("Basic {pair}"),
+    )
+    .unwrap();
+    assert_eq!(
+        value,
+        format!("Basic {}", STANDARD.encode(format!("me:{SECRET}")))
+    );
     assert_eq!(used, ["git"]);
 }
 
 #[test]
 fn requests_without_a_placeholder_pass_unchanged() {
     let broker = Broker::new(vec![token()]);
-    let (value, used) = ask(&broker, "other.example.org", "/x", "authorization", "Bearer own").unwrap();
+    let (value, used) = ask(
+        &broker,
+        "other.example.org",
+        "/x",
+        "authorization",
+        "Bearer own",
+    )
+    .unwrap();
     assert_eq!((value.as_str(), used.len()), ("Bearer own", 0));
 }
 
 #[test]
 fn neither_a_short_secret_nor_one_that_no_header_holds_is_taken() {
     for bad in ["short", "with a space in it", "line\nbreak-and-more", ""] {
-        let rule: CredentialRule = toml::from_str("name = \"t\"\nsecret = { env = \"T\" }\nhosts = [\"a.org\"]").unwrap();
+        let rule: CredentialRule =
+            toml::from_str("name = \"t\"\nsecret = { env = \"T\" }\nhosts = [\"a.org\"]").unwrap();
         let error = BrokeredCredential::new(rule, SecretString::from(bad)).unwrap_err();
         assert!(bad.is_empty() || !error.to_string().contains(bad));
     }

@@ -8,18 +8,18 @@ use crate::record::EgressRefusal;
 use crate::{DomainName, EgressProtocol};
 
 /// Headers that belong to one connection (RFC 9110, 7.6.1). hyper writes those that the next one needs.
-const OF_THE_CONNECTION: &[HeaderName] = &[
-    header::CONNECTION,
-    header::PROXY_AUTHENTICATE,
-    header::PROXY_AUTHORIZATION,
-    header::TE,
-    header::TRAILER,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-    header::EXPECT,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-    HeaderName::from_static("http2-settings"),
+const OF_THE_CONNECTION: &[&str] = &[
+    "connection",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "expect",
+    "keep-alive",
+    "proxy-connection",
+    "http2-settings",
 ];
 
 /// A request that may be judged by its method and path.
@@ -38,24 +38,41 @@ pub(super) struct Request {
 pub(super) type Unfit = (EgressRefusal, String);
 
 /// Reads the head of a request to a name. What two readers could understand differently is refused.
-pub(super) fn read(parts: &Parts, name: &DomainName, port: u16, protocol: EgressProtocol) -> Result<Request, Unfit> {
+pub(super) fn read(
+    parts: &Parts,
+    name: &DomainName,
+    port: u16,
+    protocol: EgressProtocol,
+) -> Result<Request, Unfit> {
     let wrong = |why: &str| (EgressRefusal::WrongProtocol, why.to_owned());
     if parts.method == Method::CONNECT {
-        return Err((EgressRefusal::RequestNotAllowed, "CONNECT would reach a host behind the named one".to_owned()));
+        return Err((
+            EgressRefusal::RequestNotAllowed,
+            "CONNECT would reach a host behind the named one".to_owned(),
+        ));
     }
     let hosts: Vec<&HeaderValue> = parts.headers.get_all(header::HOST).iter().collect();
     if hosts.len() > 1 {
-        return Err((EgressRefusal::HostMismatch, "the request has several Host headers".to_owned()));
+        return Err((
+            EgressRefusal::HostMismatch,
+            "the request has several Host headers".to_owned(),
+        ));
     }
     let mut said = Vec::new();
     if let Some(authority) = parts.uri.authority() {
         said.push(authority.as_str());
     }
     if let Some(host) = hosts.first() {
-        said.push(host.to_str().map_err(|_| wrong("the Host header is no text"))?);
+        said.push(
+            host.to_str()
+                .map_err(|_| wrong("the Host header is no text"))?,
+        );
     }
     if said.is_empty() {
-        return Err((EgressRefusal::HostMismatch, format!("the request to {name} names no host")));
+        return Err((
+            EgressRefusal::HostMismatch,
+            format!("the request to {name} names no host"),
+        ));
     }
     for host in said {
         if !is_host(host, name, port, protocol) {
@@ -66,7 +83,9 @@ pub(super) fn read(parts: &Parts, name: &DomainName, port: u16, protocol: Egress
             ));
         }
     }
-    if parts.headers.contains_key(header::CONTENT_LENGTH) && parts.headers.contains_key(header::TRANSFER_ENCODING) {
+    if parts.headers.contains_key(header::CONTENT_LENGTH)
+        && parts.headers.contains_key(header::TRANSFER_ENCODING)
+    {
         return Err(wrong("the request gives two lengths for its body"));
     }
     let is_websocket = parts.version == Version::HTTP_11
@@ -78,7 +97,10 @@ pub(super) fn read(parts: &Parts, name: &DomainName, port: u16, protocol: Egress
     Ok(Request {
         method: parts.method.as_str().to_owned(),
         path: parts.uri.path().to_owned(),
-        target: parts.uri.path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string),
+        target: parts
+            .uri
+            .path_and_query()
+            .map_or_else(|| "/".to_owned(), ToString::to_string),
         is_websocket,
     })
 }
@@ -93,7 +115,11 @@ fn is_host(said: &str, name: &DomainName, port: u16, protocol: EgressProtocol) -
 }
 
 pub(super) fn usual_port(protocol: EgressProtocol) -> u16 {
-    if protocol == EgressProtocol::Http { 80 } else { 443 }
+    if protocol == EgressProtocol::Http {
+        80
+    } else {
+        443
+    }
 }
 
 /// The `Host` that is passed on.
@@ -114,14 +140,20 @@ pub(super) fn strip(headers: &mut HeaderMap) {
         .flat_map(|value| value.split(','))
         .filter_map(|one| one.trim().parse().ok())
         .collect();
-    for name in listed.iter().chain(OF_THE_CONNECTION) {
+    for name in listed {
         headers.remove(name);
+    }
+    for name in OF_THE_CONNECTION {
+        headers.remove(*name);
     }
 }
 
 /// Makes answers readable: a secret in a compressed or a partial answer would not be found.
 pub(super) fn ask_for_plain(headers: &mut HeaderMap) {
-    headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    headers.insert(
+        header::ACCEPT_ENCODING,
+        HeaderValue::from_static("identity"),
+    );
     headers.remove(header::RANGE);
     headers.remove(header::IF_RANGE);
     headers.remove(header::SEC_WEBSOCKET_EXTENSIONS);
@@ -167,7 +199,11 @@ mod tests {
             (443, "/", ""),
             (443, "/", "127.0.0.1"),
         ] {
-            assert_eq!(read_at(port, uri, &[("host", host)]), Err(EgressRefusal::HostMismatch), "{uri} {host}");
+            assert_eq!(
+                read_at(port, uri, &[("host", host)]),
+                Err(EgressRefusal::HostMismatch),
+                "{uri} {host}"
+            );
         }
         let twice = [("host", "api.example.org"), ("host", "evil.example.org")];
         assert_eq!(read_at(443, "/", &twice), Err(EgressRefusal::HostMismatch));
@@ -176,16 +212,19 @@ mod tests {
 
     #[test]
     fn headers_of_the_connection_are_not_passed_on() {
-        let mut headers = head("/", &[
-            ("connection", "close, x-secret-hop"),
-            ("x-secret-hop", "1"),
-            ("transfer-encoding", "chunked"),
-            ("te", "trailers"),
-            ("upgrade", "h2c"),
-            ("http2-settings", "AAMAAABk"),
-            ("proxy-authorization", "Basic eA=="),
-            ("accept", "*/*"),
-        ])
+        let mut headers = head(
+            "/",
+            &[
+                ("connection", "close, x-secret-hop"),
+                ("x-secret-hop", "1"),
+                ("transfer-encoding", "chunked"),
+                ("te", "trailers"),
+                ("upgrade", "h2c"),
+                ("http2-settings", "AAMAAABk"),
+                ("proxy-authorization", "Basic eA=="),
+                ("accept", "*/*"),
+            ],
+        )
         .headers;
         strip(&mut headers);
         let left: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
@@ -194,16 +233,28 @@ mod tests {
 
     #[test]
     fn two_lengths_are_refused() {
-        let two = [("host", "api.example.org"), ("content-length", "3"), ("transfer-encoding", "chunked")];
+        let two = [
+            ("host", "api.example.org"),
+            ("content-length", "3"),
+            ("transfer-encoding", "chunked"),
+        ];
         assert_eq!(read_at(443, "/", &two), Err(EgressRefusal::WrongProtocol));
     }
 
     #[test]
     fn only_websockets_upgrade() {
         let upgrade = |to: &str| {
-            read_at(443, "/", &[("host", "api.example.org"), ("connection", "upgrade"), ("upgrade", to)])
-                .unwrap()
-                .is_websocket
+            read_at(
+                443,
+                "/",
+                &[
+                    ("host", "api.example.org"),
+                    ("connection", "upgrade"),
+                    ("upgrade", to),
+                ],
+            )
+            .unwrap()
+            .is_websocket
         };
         assert!(upgrade("WebSocket"));
         assert!(!upgrade("h2c") && !upgrade("TLS/1.0"));

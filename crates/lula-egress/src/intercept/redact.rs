@@ -25,7 +25,10 @@ impl Forbidden {
         for (secret, user) in secrets {
             let text = secret.expose_secret();
             let mut add = |spelling: String| {
-                if !spellings.iter().any(|known| known.expose_secret() == spelling) {
+                if !spellings
+                    .iter()
+                    .any(|known| known.expose_secret() == spelling)
+                {
                     spellings.push(SecretString::from(spelling));
                 }
             };
@@ -151,7 +154,10 @@ mod tests {
     #[test]
     fn a_secret_is_overwritten_in_its_length() {
         let out = redacted(&[b"token: s3cr3t/s3cr3t/canary;"]);
-        assert_eq!(out, format!("token: {};", "*".repeat(SECRET.len())).as_bytes());
+        assert_eq!(
+            out,
+            format!("token: {};", "*".repeat(SECRET.len())).as_bytes()
+        );
     }
 
     #[test]
@@ -162,7 +168,10 @@ mod tests {
             STANDARD.encode(format!("git:{SECRET}")),
         ] {
             let out = redacted(&[spelling.as_bytes()]);
-            assert!(out.iter().filter(|byte| **byte != b'*').count() <= 2, "{spelling}");
+            assert!(
+                out.iter().filter(|byte| **byte != b'*').count() <= 2,
+                "{spelling}"
+            );
         }
     }
 

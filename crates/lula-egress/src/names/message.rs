@@ -88,9 +88,12 @@ impl Question {
             NameAnswer::NoSuchName => ResponseCode::NXDomain,
             NameAnswer::Failure => ResponseCode::ServFail,
         };
-        if let (NameAnswer::Address(address), Some(query)) = (answer, self.message.queries.first()) {
+        if let (NameAnswer::Address(address), Some(query)) = (answer, self.message.queries.first())
+        {
             let name = query.name().clone();
-            reply.answers.push(Record::from_rdata(name, TTL, RData::A(A(address))));
+            reply
+                .answers
+                .push(Record::from_rdata(name, TTL, RData::A(A(address))));
         }
         if self.message.edns.is_some() {
             let mut edns = Edns::new();
@@ -111,7 +114,9 @@ mod tests {
     fn question(name: &str, kind: RecordType) -> Vec<u8> {
         let mut message = Message::query();
         message.metadata.id = 7;
-        message.queries.push(Query::query(Name::from_ascii(name).unwrap(), kind));
+        message
+            .queries
+            .push(Query::query(Name::from_ascii(name).unwrap(), kind));
         message.to_vec().unwrap()
     }
 
@@ -126,7 +131,9 @@ mod tests {
     fn an_answer_repeats_the_question() {
         let question = asked(&question("PyPI.org.", RecordType::A));
         assert_eq!(question.name, Some("pypi.org".parse().unwrap()));
-        let reply = Message::from_vec(&question.answered(NameAnswer::Address([198, 18, 0, 16].into()))).unwrap();
+        let reply =
+            Message::from_vec(&question.answered(NameAnswer::Address([198, 18, 0, 16].into())))
+                .unwrap();
         assert_eq!(reply.metadata.id, 7);
         assert_eq!(reply.queries[0].name().to_ascii(), "PyPI.org.");
         assert_eq!(reply.answers.len(), 1);
@@ -135,12 +142,21 @@ mod tests {
 
     #[test]
     fn records_other_than_addresses_are_told_apart() {
-        for kind in [RecordType::AAAA, RecordType::TXT, RecordType::HTTPS, RecordType::MX, RecordType::NULL] {
+        for kind in [
+            RecordType::AAAA,
+            RecordType::TXT,
+            RecordType::HTTPS,
+            RecordType::MX,
+            RecordType::NULL,
+        ] {
             assert!(!asked(&question("a.org.", kind)).wants_address, "{kind}");
         }
         let reply = asked(&question("a.org.", RecordType::TXT)).answered(NameAnswer::NoRecord);
         let reply = Message::from_vec(&reply).unwrap();
-        assert_eq!((reply.metadata.response_code, reply.answers.len()), (ResponseCode::NoError, 0));
+        assert_eq!(
+            (reply.metadata.response_code, reply.answers.len()),
+            (ResponseCode::NoError, 0)
+        );
     }
 
     #[test]
@@ -155,9 +171,15 @@ mod tests {
         let mut message = Message::response(1, OpCode::Query);
         assert!(matches!(read(&message.to_vec().unwrap()), Asked::Noise));
         message.metadata.message_type = MessageType::Query;
-        assert!(matches!(read(&message.to_vec().unwrap()), Asked::Refused(_)));
+        assert!(matches!(
+            read(&message.to_vec().unwrap()),
+            Asked::Refused(_)
+        ));
         message.metadata.op_code = OpCode::Update;
-        assert!(matches!(read(&message.to_vec().unwrap()), Asked::Refused(_)));
+        assert!(matches!(
+            read(&message.to_vec().unwrap()),
+            Asked::Refused(_)
+        ));
     }
 
     proptest! {

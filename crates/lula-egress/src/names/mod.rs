@@ -89,7 +89,11 @@ pub(crate) async fn serve_tcp(engine: Arc<Engine>, listener: TcpListener) {
     }
 }
 
-async fn answer_stream(engine: &Arc<Engine>, mut stream: TcpStream, client: SocketAddr) -> io::Result<()> {
+async fn answer_stream(
+    engine: &Arc<Engine>,
+    mut stream: TcpStream,
+    client: SocketAddr,
+) -> io::Result<()> {
     loop {
         let question = timeout(TCP_PATIENCE, async {
             let length = usize::from(stream.read_u16().await?);
@@ -110,19 +114,27 @@ async fn answer_stream(engine: &Arc<Engine>, mut stream: TcpStream, client: Sock
             }
         };
         let length = u16::try_from(reply.len()).unwrap_or_default();
-        stream.write_all(&[&length.to_be_bytes()[..], &reply].concat()).await?;
+        stream
+            .write_all(&[&length.to_be_bytes()[..], &reply].concat())
+            .await?;
     }
 }
 
 async fn answer(engine: &Arc<Engine>, question: &Question, client: SocketAddr) -> NameAnswer {
     let started = Instant::now();
     let mut record = engine.record_of_name(&question.text, client);
-    let allowed = question.name.as_ref().filter(|name| engine.rules().allows_name(name));
+    let allowed = question
+        .name
+        .as_ref()
+        .filter(|name| engine.rules().allows_name(name));
     let Some(name) = allowed else {
         let grant = question.name.as_ref().map(|name| format!("{name}:443"));
         record.deny(
             EgressRefusal::NameNotAllowed,
-            format!("the name {} is not among those this sandbox may reach", question.text),
+            format!(
+                "the name {} is not among those this sandbox may reach",
+                question.text
+            ),
             grant,
         );
         engine.told_name(record, started);
@@ -135,7 +147,8 @@ async fn answer(engine: &Arc<Engine>, question: &Question, client: SocketAddr) -
     match engine.resolve(name, private).await {
         Ok(_) => {}
         // Behind a proxy, names are often only known there.
-        Err(ResolveFailure::NoAddress | ResolveFailure::Unavailable(_)) if engine.is_proxied(name) => {}
+        Err(ResolveFailure::NoAddress | ResolveFailure::Unavailable(_))
+            if engine.is_proxied(name) => {}
         Err(failure) => {
             let answer = match failure {
                 ResolveFailure::NoAddress => NameAnswer::NoSuchName,

@@ -96,7 +96,10 @@ mod tests {
         assert_ne!(first, second);
         assert_eq!(pins.pin(&name(1), now), Some(first));
         assert_eq!(pins.name_of(first.into(), now), Some(name(1)));
-        assert_eq!(pins.name_of(IpAddr::V6(second.to_ipv6_mapped()), now), Some(name(2)));
+        assert_eq!(
+            pins.name_of(IpAddr::V6(second.to_ipv6_mapped()), now),
+            Some(name(2))
+        );
         assert_eq!(pins.name_of("198.18.0.1".parse().unwrap(), now), None);
         assert_eq!(pins.name_of("8.8.8.8".parse().unwrap(), now), None);
     }
