@@ -15,7 +15,7 @@ const SHORTEST_SECRET: usize = 8;
 /// Longer ones are files, not header values.
 const LONGEST_SECRET: usize = 8 * 1024;
 /// What a placeholder begins with, so that people recognise it.
-const PLACEHOLDER_PREFIX: &str = "lula-placeholder-";
+pub(crate) const PLACEHOLDER_PREFIX: &str = "lula-placeholder-";
 /// Random bytes of a placeholder.
 const PLACEHOLDER_BYTES: usize = 24;
 
@@ -69,6 +69,10 @@ impl BrokeredCredential {
 
     pub fn rule(&self) -> &CredentialRule {
         &self.rule
+    }
+
+    pub(crate) fn secret(&self) -> &SecretString {
+        &self.secret
     }
 
     /// What the sandbox is given in the place of the secret, in a variable or a file.

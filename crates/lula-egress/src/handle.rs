@@ -1,19 +1,44 @@
 //! Starting an engine, and what can be done with one that runs.
 
+use std::fmt;
+use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
+use tokio::net::{TcpListener, UdpSocket};
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::oneshot;
+
+use crate::engine::{Engine, accept};
+use crate::intercept::{Broker, Interception};
+use crate::names;
+use crate::policy::Rules;
 use crate::{
     BrokeredCredential, ConnectionRecord, EgressError, EgressPolicy, EgressRule, Outside,
     SandboxListeners,
 };
+
+/// Threads for lookups of names.
+const LOOKUP_THREADS: usize = 16;
+/// How long connections that were cut may take to tell their records.
+const LAST_RECORDS: Duration = Duration::from_secs(2);
 
 /// Serves the connections of one sandbox.
 #[derive(Debug)]
 pub struct Egress;
 
 /// An engine that runs. Dropping it closes its listeners and cuts every connection.
-#[derive(Debug)]
-pub struct EgressHandle {}
+pub struct EgressHandle {
+    engine: Arc<Engine>,
+    policy: EgressPolicy,
+    ca_certificate_pem: String,
+    runtime: Handle,
+    places: accept::Places,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
 
 impl Egress {
     /// Starts serving on a thread of its own. Nothing is let out before this returns, and nothing after
@@ -28,58 +53,259 @@ impl Egress {
         outside: Outside,
         recorder: impl Fn(ConnectionRecord) + Send + Sync + 'static,
     ) -> Result<EgressHandle, EgressError> {
-        let _ = (listeners, policy, credentials, outside, recorder);
-        Err(EgressError::Ended)
+        let policy = policy.checked()?;
+        are_those_of(&policy, &credentials)?;
+        let interception = Interception::new(&outside)?;
+        let ca_certificate_pem = interception.certificate_pem();
+        let engine = Arc::new(Engine::new(
+            Rules::new(policy.clone()),
+            outside,
+            interception,
+            Broker::new(credentials),
+            Box::new(recorder),
+        ));
+        let places = accept::Places::new(policy.limits.connections);
+        let (stop, is_stopped) = oneshot::channel();
+        let (told, started) = mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name("lula-egress".to_owned())
+            .spawn({
+                let (engine, places) = (Arc::clone(&engine), places.clone());
+                move || run(engine, listeners, places, is_stopped, &told)
+            })
+            .map_err(EgressError::Start)?;
+        let runtime = started.recv().map_err(|_| EgressError::Ended)??;
+        Ok(EgressHandle {
+            engine,
+            policy,
+            ca_certificate_pem,
+            runtime,
+            places,
+            stop: Some(stop),
+            thread: Some(thread),
+        })
     }
+}
+
+/// Whether each credential of the policy has its secret, and no other is there.
+fn are_those_of(
+    policy: &EgressPolicy,
+    credentials: &[BrokeredCredential],
+) -> Result<(), EgressError> {
+    let refused = |name: &str, why| EgressError::Credential {
+        name: name.to_owned(),
+        why,
+    };
+    for rule in &policy.credentials {
+        if !credentials.iter().any(|one| one.rule() == rule) {
+            return Err(refused(
+                rule.name(),
+                "the policy names it and its secret was not given",
+            ));
+        }
+    }
+    for (at, one) in credentials.iter().enumerate() {
+        let name = one.rule().name();
+        if !policy.credentials.contains(one.rule()) {
+            return Err(refused(
+                name,
+                "its secret was given and the policy does not name it",
+            ));
+        }
+        if credentials[..at]
+            .iter()
+            .any(|other| other.rule().name() == name)
+        {
+            return Err(refused(name, "its secret was given twice"));
+        }
+    }
+    Ok(())
+}
+
+/// The engine's thread.
+fn run(
+    engine: Arc<Engine>,
+    listeners: SandboxListeners,
+    places: accept::Places,
+    is_stopped: oneshot::Receiver<()>,
+    told: &mpsc::Sender<Result<Handle, EgressError>>,
+) {
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(LOOKUP_THREADS)
+        .build();
+    let runtime: Runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let _ = told.send(Err(EgressError::Start(error)));
+            return;
+        }
+    };
+    let serving = {
+        let _inside = runtime.enter();
+        serve(&engine, listeners, &places)
+    };
+    match serving {
+        Ok(tasks) => {
+            let _ = told.send(Ok(runtime.handle().clone()));
+            runtime.block_on(async {
+                let _ = is_stopped.await;
+                for task in tasks {
+                    task.abort();
+                }
+                engine.cut_all();
+                let _ = tokio::time::timeout(LAST_RECORDS, places.all_free()).await;
+            });
+        }
+        Err(error) => {
+            let _ = told.send(Err(error));
+        }
+    }
+    // A lookup that hangs must not hold anything up. All sockets end here.
+    runtime.shutdown_background();
+}
+
+/// Serves all listeners, or none.
+fn serve(
+    engine: &Arc<Engine>,
+    listeners: SandboxListeners,
+    places: &accept::Places,
+) -> Result<Vec<tokio::task::JoinHandle<()>>, EgressError> {
+    let mut tcp = Vec::new();
+    for (port, descriptor) in listeners.tcp {
+        tcp.push((port, tcp_listener(descriptor, &format!("port {port}"))?));
+    }
+    let names_tcp = tcp_listener(listeners.dns_tcp, "names over TCP")?;
+    let names_udp = udp_socket(listeners.dns_udp).map_err(|source| EgressError::Listener {
+        what: "names over UDP".to_owned(),
+        source,
+    })?;
+    let mut tasks = vec![
+        tokio::spawn(names::serve_udp(Arc::clone(engine), names_udp)),
+        tokio::spawn(names::serve_tcp(Arc::clone(engine), names_tcp)),
+    ];
+    for (port, listener) in tcp {
+        engine.serves(port);
+        tasks.push(tokio::spawn(accept::serve(
+            Arc::clone(engine),
+            listener,
+            places.clone(),
+        )));
+    }
+    Ok(tasks)
+}
+
+fn tcp_listener(descriptor: OwnedFd, what: &str) -> Result<TcpListener, EgressError> {
+    let listener = || {
+        let listener = std::net::TcpListener::from(descriptor);
+        listener.set_nonblocking(true)?;
+        TcpListener::from_std(listener)
+    };
+    listener().map_err(|source| EgressError::Listener {
+        what: what.to_owned(),
+        source,
+    })
+}
+
+fn udp_socket(descriptor: OwnedFd) -> io::Result<UdpSocket> {
+    let socket = std::net::UdpSocket::from(descriptor);
+    socket.set_nonblocking(true)?;
+    UdpSocket::from_std(socket)
 }
 
 impl EgressHandle {
     /// The certificate of this engine's authority, in PEM, for the trust bundles of the sandbox. Its key
     /// is in memory only and ends with the handle.
     pub fn ca_certificate_pem(&self) -> &str {
-        ""
+        &self.ca_certificate_pem
     }
 
     /// The policy that was started with.
     pub fn policy(&self) -> &EgressPolicy {
-        unimplemented!()
+        &self.policy
     }
 
     /// Allows what a rule says from now on. A person's grant: a narrowing of the repository does not bind
     /// it. Its port must have a listener.
     pub fn grant(&self, rule: EgressRule) -> Result<(), EgressError> {
-        let _ = rule;
-        Err(EgressError::Ended)
+        self.alive()?;
+        let ports = self.engine.ports();
+        if !ports.contains(&rule.port()) {
+            let served: Vec<String> = ports.iter().map(ToString::to_string).collect();
+            return Err(EgressError::PortNotServed {
+                port: rule.port(),
+                served: served.join(", "),
+            });
+        }
+        self.engine.grant(rule);
+        Ok(())
     }
 
     /// Takes a rule back, whether granted or of the policy, and cuts the open connections that no other
     /// rule allows. Whether the rule was in force.
     pub fn revoke(&self, rule: &EgressRule) -> Result<bool, EgressError> {
-        let _ = rule;
-        Err(EgressError::Ended)
+        self.alive()?;
+        Ok(self.engine.revoke(rule))
     }
 
     /// The rules that were granted since the start and not taken back.
     pub fn granted(&self) -> Vec<EgressRule> {
-        Vec::new()
+        self.engine.rules().granted().to_vec()
     }
 
     /// Serves another port of the sandbox, on a listener made like those of [`SandboxListeners`].
     pub fn listen(&self, port: u16, listener: OwnedFd) -> Result<(), EgressError> {
-        let _ = (port, listener);
-        Err(EgressError::Ended)
+        self.alive()?;
+        let _inside = self.runtime.enter();
+        let listener = tcp_listener(listener, &format!("port {port}"))?;
+        self.runtime.spawn(accept::serve(
+            Arc::clone(&self.engine),
+            listener,
+            self.places.clone(),
+        ));
+        self.engine.serves(port);
+        Ok(())
     }
 
     /// From now on names and connections belong to this exec, until it is said again.
     pub fn attribute(&self, exec: Option<String>) {
-        let _ = exec;
+        self.engine.attribute(exec);
     }
 
     /// Whether the engine serves. One that ended lets nothing out.
     pub fn is_alive(&self) -> bool {
-        false
+        self.thread
+            .as_ref()
+            .is_some_and(|thread| !thread.is_finished())
+    }
+
+    fn alive(&self) -> Result<(), EgressError> {
+        if self.is_alive() {
+            Ok(())
+        } else {
+            Err(EgressError::Ended)
+        }
     }
 
     /// Stops serving: closes the listeners, cuts every connection, waits until the last record was told.
-    pub fn stop(self) {}
+    pub fn stop(self) {
+        drop(self);
+    }
+}
+
+impl Drop for EgressHandle {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl fmt::Debug for EgressHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EgressHandle")
+            .field("alive", &self.is_alive())
+            .finish_non_exhaustive()
+    }
 }

@@ -23,9 +23,13 @@
 
 mod address;
 mod credential;
+mod engine;
 mod error;
 mod handle;
+mod hello;
+mod intercept;
 mod listeners;
+mod names;
 mod outside;
 mod policy;
 mod record;
@@ -33,6 +37,7 @@ mod record;
 pub use credential::{BrokeredCredential, CredentialUse};
 pub use error::EgressError;
 pub use handle::{Egress, EgressHandle};
+pub use hello::{ClientHello, FirstBytes, read_client_hello};
 pub use listeners::SandboxListeners;
 pub use outside::{NameResolver, Outside, SystemResolver, UpstreamProxy};
 pub use policy::{

@@ -18,7 +18,7 @@ pub enum EgressStage {
 }
 
 /// How it ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EgressVerdict {
     Allowed,
@@ -114,6 +114,8 @@ pub struct ConnectionRecord {
     pub status: Option<u16>,
     /// Names of the credentials that were used.
     pub credentials: Vec<String>,
+    /// Whether the answer showed a secret, which was taken out.
+    pub redacted: bool,
 }
 
 impl ConnectionRecord {

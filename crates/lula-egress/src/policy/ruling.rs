@@ -1,6 +1,6 @@
 //! What the rules say about a name, a connection and a request. Pure.
 
-use super::{CredentialRule, DomainName, EgressPolicy, EgressProtocol, EgressRule, RequestDetail};
+use super::{DomainName, EgressPolicy, EgressProtocol, EgressRule, RequestDetail};
 
 /// The rules in force: a policy, and what a person has granted since. A grant is a person's word, so a
 /// narrowing of the repository does not bind it.
@@ -34,6 +34,10 @@ impl Rules {
 
     pub(crate) fn policy(&self) -> &EgressPolicy {
         &self.policy
+    }
+
+    pub(crate) fn granted(&self) -> &[EgressRule] {
+        &self.granted
     }
 
     pub(crate) fn grant(&mut self, rule: EgressRule) {
@@ -152,13 +156,6 @@ impl Rules {
                 && (served.intercept || !now.intercept)
                 && (now.private || !served.private)
         })
-    }
-
-    pub(crate) fn credential(&self, name: &str) -> Option<&CredentialRule> {
-        self.policy
-            .credentials
-            .iter()
-            .find(|credential| credential.name() == name)
     }
 }
 

@@ -1,0 +1,8 @@
+//! Egress as a sandbox meets it: real sockets of a network namespace, real TLS, servers on loopback.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod names;
+mod resolver;
+mod sandbox;
+mod server;
+mod spliced;
