@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use lula_edit::numbered;
-use lula_protocol::denial::SandboxDenial;
+use lula_protocol::denial::{DeniedAttempt, SandboxDenial};
 use lula_protocol::receipt::CommandEnding;
 use lula_protocol::{
     ApprovalChallenge, SandboxReceipt, ToolOutcome, ToolOutput, ToolOutputDetails, ToolResult,
@@ -200,7 +200,26 @@ fn command(
             let _ = write!(text, "<{name}>\n{shown}\n</{name}>\n");
         }
     }
+    for denial in receipt.iter().flat_map(|receipt| &receipt.denials) {
+        text.extend(no_way_out(denial));
+    }
     text
+}
+
+/// A connection that was refused, and who can allow it: from the output alone it looks like a server that
+/// is down.
+fn no_way_out(denial: &SandboxDenial) -> Option<String> {
+    let DeniedAttempt::Connect { host, port } = &denial.attempt else {
+        return None;
+    };
+    let remedy = match &denial.grant {
+        Some(grant) => format!("the operator can allow it with {grant}"),
+        None => "do without it".to_owned(),
+    };
+    Some(format!(
+        "[the sandbox refused a connection to {host}:{port} ({}); {remedy}]\n",
+        denial.rule
+    ))
 }
 
 /// Lines of a file with their numbers, which of how many they are, and how to read on.

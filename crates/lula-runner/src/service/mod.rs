@@ -53,7 +53,7 @@ use lula_protocol::{
     WorkspaceId,
 };
 use lula_sandbox::policy::SandboxPolicy;
-use lula_sandbox::{Sandbox, SandboxEngine};
+use lula_sandbox::{DoorKeeper, Sandbox, SandboxEngine};
 use lula_workspace::{GitProgram, LayerPreference, Workspace, WorkspaceStore};
 
 use effect::EffectLedger;
@@ -94,6 +94,8 @@ pub struct RunnerSetup {
     pub rules: Vec<RunnerRulesFile>,
     /// Whether the operator who starts this agrees to what the rules let them agree to beforehand.
     pub beforehand: bool,
+    /// What answers for the network of commands, where the policy gives them one by name.
+    pub door: Option<Arc<dyn DoorKeeper>>,
     /// The git for commits of repositories; without one only directories can be opened.
     pub git: Option<GitProgram>,
 }
@@ -130,7 +132,10 @@ impl RunnerService {
             .state
             .canonicalize()
             .map_err(|error| bad(&setup.state, &error))?;
-        let engine = SandboxEngine::start()?;
+        let mut engine = SandboxEngine::start()?;
+        if let Some(door) = &setup.door {
+            engine = engine.with_door_keeper(Arc::clone(door));
+        }
         let tier = match setup.roots.first() {
             Some(root) => engine
                 .open(&Sandbox::new(setup.policy.clone(), root).read_only_workspace())?

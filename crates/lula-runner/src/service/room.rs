@@ -170,7 +170,8 @@ impl RunnerWorkspace {
                 }
                 layer => layer?,
             };
-            let (mut sandbox, shown) = self.around(&layer.place, git.as_ref());
+            let (sandbox, shown) = self.around(&layer.place, git.as_ref());
+            let mut sandbox = sandbox.named(self.id.to_string());
             if self.explain {
                 sandbox = sandbox.watch_paths();
             }

@@ -3,12 +3,12 @@
 pub(crate) mod flags;
 
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lula_config::keys;
 use lula_host::runner_client::secrets::{key, secrets_inherited};
 use lula_host::runner_client::supervisor::supervise;
-use lula_host::{rules, sandbox};
+use lula_host::{network, rules, sandbox};
 use lula_protocol::{Code, RunExit};
 use lula_runner::RunnerOptions;
 use lula_runner::service::RunnerSetup;
@@ -39,9 +39,13 @@ pub(super) fn run(flags: &RunnerFlags, session: &CliSession) -> Result<RunExit, 
         })?,
         None => RunnerAddress::Unix(state.join("runner.sock")),
     };
+    let policy = sandbox::policy(&session.host, flags.profile);
+    let project = flags.roots.first().map(PathBuf::as_path);
+    let (policy, door) = network::grant(policy, false, project.unwrap_or(Path::new("/")), &session.host)?;
     let setup = RunnerSetup {
         roots: flags.roots.clone(),
-        policy: sandbox::policy(&session.host, flags.profile),
+        policy,
+        door,
         explain: flags.explain,
         max_bytes: session.host.config.get(&keys::WORKSPACE_MAX_BYTES),
         home: std::env::var_os("HOME").map(PathBuf::from),
