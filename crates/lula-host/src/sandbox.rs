@@ -147,6 +147,7 @@ fn spoken(denial: &SandboxDenial) -> String {
             format!("connect to [{host}]:{port}")
         }
         DeniedAttempt::Connect { host, port } => format!("connect to {host}:{port}"),
+        DeniedAttempt::Resolve { host } => format!("find the address of {host}"),
         DeniedAttempt::Network => "reach a network".to_owned(),
         DeniedAttempt::Syscall { name } => format!("call {name}"),
         DeniedAttempt::Exceed { limit, granted } => format!("more {limit} than {granted}"),

@@ -26,6 +26,11 @@ pub enum DeniedAttempt {
         host: String,
         port: u16,
     },
+    /// Asking for the address of a name.
+    Resolve {
+        /// The name.
+        host: String,
+    },
     /// Reaching something on a network. Where it was to go to was not seen.
     Network,
     /// A system call that the filter refuses.

@@ -85,7 +85,7 @@ pub use mounts::{HostToolchains, Virtualenv};
 /// Where the certificates of a door are seen inside.
 pub const CERTIFICATES_INSIDE: &str = mounts::CERTIFICATES;
 pub use session::{
-    CapturedStream, DoorKeeper, DoorListeners, DoorOpening, DoorPlan, DoorSubject, FinishedCommand, MOST_DOOR_PORTS,
-    OpenDoor, NextOutput, OutputChunk, OverlayWorkspace, Sandbox,
-    SandboxCommand, SandboxEngine, SandboxProcess, SandboxProcessId, SandboxSession,
+    CapturedStream, DoorKeeper, DoorListeners, DoorOpening, DoorPlan, DoorSubject, FinishedCommand,
+    MOST_DOOR_PORTS, NextOutput, OpenDoor, OutputChunk, OverlayWorkspace, Sandbox, SandboxCommand,
+    SandboxEngine, SandboxProcess, SandboxProcessId, SandboxSession,
 };

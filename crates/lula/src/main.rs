@@ -23,7 +23,8 @@ use crate::status::ProcessExitStatus;
 use crate::term::TerminalScreen;
 
 /// Programs that sandboxes can run without a file.
-const BUILT_INS: &[lula_sandbox::BuiltInProgram] = &[lula_runner::TOOLBOX];
+const BUILT_INS: &[lula_sandbox::BuiltInProgram] =
+    &[lula_runner::TOOLBOX, lula_host::doctor::NETWORK_ATTACKER];
 
 fn main() -> ExitCode {
     // The engine starts this very binary as its helper, which never comes back from here.

@@ -20,7 +20,8 @@ fn git_clones_over_https() {
         .status()
         .unwrap();
     assert!(made.success());
-    let line = "git clone -q https://pkg.example.org/repo.git cloned && git -C cloned log --format=%s";
+    let line =
+        "git clone -q https://pkg.example.org/repo.git cloned && git -C cloned log --format=%s";
     let ran = stage.exec(&["pkg.example.org"], line).exits(0);
     assert_eq!(ran.stdout, "first\n");
 }
@@ -49,7 +50,10 @@ fn pip_downloads_from_an_index() {
     // Spliced, and opened because a rule speaks of paths.
     for rules in [
         &["pkg.example.org"][..],
-        &["GET pkg.example.org/simple/**", "GET pkg.example.org/files/**"],
+        &[
+            "GET pkg.example.org/simple/**",
+            "GET pkg.example.org/files/**",
+        ],
     ] {
         let ran = stage.exec(rules, line).exits(0);
         assert!(ran.stdout.contains(wheel), "{}", ran.stdout);
@@ -62,9 +66,13 @@ fn python_and_node_trust_what_they_are_shown() {
     let python = "import urllib.request as u; print(u.urlopen('https://pkg.example.org/py').read().decode())";
     let node = "fetch('https://pkg.example.org/node').then(r => r.text()).then(console.log)";
     for rule in ["pkg.example.org", "GET pkg.example.org/**"] {
-        let ran = stage.run(&["exec", "--net", rule, "--", "python3", "-c", python]).exits(0);
+        let ran = stage
+            .run(&["exec", "--net", rule, "--", "python3", "-c", python])
+            .exits(0);
         assert!(ran.stdout.contains("GET /py"), "{rule}: {}", ran.stdout);
-        let ran = stage.run(&["exec", "--net", rule, "--", "node", "-e", node]).exits(0);
+        let ran = stage
+            .run(&["exec", "--net", rule, "--", "node", "-e", node])
+            .exits(0);
         assert!(ran.stdout.contains("GET /node"), "{rule}: {}", ran.stdout);
     }
 }

@@ -15,7 +15,13 @@ API_TOKEN = "api"
 "#;
 
 fn run(stage: &Stage, line: &str) -> crate::support::Ran {
-    let net = ["exec", "--net", "api.example.org", "--net", "other.example.org"];
+    let net = [
+        "exec",
+        "--net",
+        "api.example.org",
+        "--net",
+        "other.example.org",
+    ];
     let arguments: Vec<&str> = net.into_iter().chain(["--", "sh", "-c", line]).collect();
     stage.run_with(&[("API_SECRET", SECRET)], &arguments)
 }
@@ -32,7 +38,11 @@ fn the_server_gets_the_secret_and_the_sandbox_never_does() {
     assert!(ran.stdout.contains("lula-placeholder-"), "{}", ran.stdout);
     // The server said it back; what came back inside says so no more.
     assert!(ran.stdout.contains("you sent Bearer"), "{}", ran.stdout);
-    assert!(stage.heard().contains(&format!("/echo Bearer {SECRET}")), "{}", stage.heard());
+    assert!(
+        stage.heard().contains(&format!("/echo Bearer {SECRET}")),
+        "{}",
+        stage.heard()
+    );
     assert_eq!(is_written_in(&stage.state(), SECRET), None);
     assert_eq!(is_written_in(&stage.world.work(), SECRET), None);
 }
@@ -60,5 +70,7 @@ fn a_secret_that_cannot_be_found_stops_before_anything_runs() {
     let arguments = ["exec", "--net", "api.example.org", "--", "touch", "ran"];
     stage.run(&arguments).exits(125).says("API_SECRET");
     // Where nothing that it is for may be reached, it is not looked for.
-    stage.run(&["exec", "--net", "pkg.example.org", "--", "true"]).exits(0);
+    stage
+        .run(&["exec", "--net", "pkg.example.org", "--", "true"])
+        .exits(0);
 }

@@ -27,7 +27,10 @@ impl Stage {
 
     /// `lula` with these arguments, where the servers are.
     fn command(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Command {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/e2e/network/stage.py");
+        let script = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../tests/e2e/network/stage.py"
+        );
         let mut command = Command::new("unshare");
         if !rustix::process::geteuid().is_root() {
             command.args(["--user", "--map-root-user"]);

@@ -209,15 +209,17 @@ fn command(
 /// A connection that was refused, and who can allow it: from the output alone it looks like a server that
 /// is down.
 fn no_way_out(denial: &SandboxDenial) -> Option<String> {
-    let DeniedAttempt::Connect { host, port } = &denial.attempt else {
-        return None;
+    let tried = match &denial.attempt {
+        DeniedAttempt::Connect { host, port } => format!("a connection to {host}:{port}"),
+        DeniedAttempt::Resolve { host } => format!("to look up {host}"),
+        _ => return None,
     };
     let remedy = match &denial.grant {
         Some(grant) => format!("the operator can allow it with {grant}"),
         None => "do without it".to_owned(),
     };
     Some(format!(
-        "[the sandbox refused a connection to {host}:{port} ({}); {remedy}]\n",
+        "[the sandbox refused {tried} ({}); {remedy}]\n",
         denial.rule
     ))
 }

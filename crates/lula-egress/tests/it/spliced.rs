@@ -11,14 +11,20 @@ use crate::server::Server;
 fn a_program_speaks_tls_with_the_server_itself() {
     let server = Server::https();
     let sandbox = Setup::rules(&["files.example.org:PORT private"], server.port).start();
-    let answer = sandbox.tls("files.example.org", server.port).get("files.example.org", "/", "").unwrap();
+    let answer = sandbox
+        .tls("files.example.org", server.port)
+        .get("files.example.org", "/", "")
+        .unwrap();
     assert!(answer.ends_with("hello from outside\n"), "{answer}");
     let record = sandbox.record(EgressStage::Connection);
     assert_eq!(record.verdict, EgressVerdict::Allowed);
     assert_eq!(record.relay, Some(Relay::Spliced));
     assert_eq!(record.name.as_deref(), Some("files.example.org"));
     assert_eq!(record.address, Some([127, 0, 0, 1].into()));
-    assert_eq!(record.rule.unwrap(), format!("files.example.org:{} private", server.port));
+    assert_eq!(
+        record.rule.unwrap(),
+        format!("files.example.org:{} private", server.port)
+    );
     assert!(record.bytes_up > 200 && record.bytes_down > 500);
 }
 
@@ -41,7 +47,9 @@ fn an_address_that_no_name_led_to_is_refused() {
 fn a_server_name_other_than_the_name_asked_for_is_refused() {
     let server = Server::https();
     let sandbox = Setup::rules(&["*.example.org:PORT private"], server.port).start();
-    let said = sandbox.tls_as("a.example.org", "b.example.org", server.port, &[]).get("b.example.org", "/", "");
+    let said = sandbox
+        .tls_as("a.example.org", "b.example.org", server.port, &[])
+        .get("b.example.org", "/", "");
     assert!(said.unwrap_err().contains("AccessDenied"));
     sandbox.refused(EgressRefusal::ServerNameMismatch);
     assert_eq!(server.connections(), 0);

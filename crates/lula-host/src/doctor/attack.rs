@@ -6,6 +6,7 @@ use lula_protocol::IsolationTier;
 use lula_sandbox::probes::{AttackOutcome, AttackReport, TierAttack};
 use lula_sandbox::{SandboxEngine, tiers};
 
+use super::network;
 use crate::error::HostError;
 
 /// How one family of probes did.
@@ -39,7 +40,14 @@ impl PlannedAttack {
     /// Runs every probe against the tier.
     pub fn run(&self) -> Result<AttackReport, HostError> {
         let program = std::env::current_exe().map_err(HostError::OwnProgram)?;
-        Ok(TierAttack::new(&self.engine, program, self.tier).run()?)
+        let mut report = TierAttack::new(&self.engine, program, self.tier).run()?;
+        if self.tier == IsolationTier::Namespace {
+            // The other tiers refuse a network by name.
+            report
+                .probes
+                .extend(network::attack(SandboxEngine::start()?)?);
+        }
+        Ok(report)
     }
 }
 

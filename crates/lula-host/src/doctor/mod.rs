@@ -2,6 +2,7 @@
 
 pub mod attack;
 mod machine;
+mod network;
 mod providers;
 mod tiers;
 
@@ -10,6 +11,7 @@ use serde::Serialize;
 
 use crate::installation::Installation;
 
+pub use network::NETWORK_ATTACKER;
 pub use tiers::TierReport;
 
 /// Everything that was found.

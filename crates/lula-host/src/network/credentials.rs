@@ -6,9 +6,9 @@ use lula_egress::{BrokeredCredential, CredentialRule, CredentialSource};
 use lula_files::{FinalLink, read_private};
 use secrecy::SecretString;
 
+use super::error::NetworkError;
 use super::questions::answer;
 use crate::diagnosis;
-use super::error::NetworkError;
 use crate::error::HostError;
 
 const MAX_BYTES: u64 = 64 << 10;
@@ -17,7 +17,10 @@ const MAX_BYTES: u64 = 64 << 10;
 pub(super) fn broker(rule: &CredentialRule) -> Result<BrokeredCredential, HostError> {
     let secret = look_up(rule)?;
     diagnosis::conceal(&secret);
-    Ok(BrokeredCredential::new(rule.clone(), SecretString::from(secret))?)
+    Ok(BrokeredCredential::new(
+        rule.clone(),
+        SecretString::from(secret),
+    )?)
 }
 
 fn look_up(rule: &CredentialRule) -> Result<String, HostError> {

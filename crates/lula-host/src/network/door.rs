@@ -4,12 +4,14 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lula_egress::{ConnectionRecord, EgressHandle};
+use lula_egress::{ConnectionRecord, EgressHandle, EgressStage};
 use lula_protocol::SandboxDenial;
+use lula_protocol::denial::DeniedAttempt;
 use lula_sandbox::OpenDoor;
 
 use super::as_flag;
 use super::bundle::TrustBundle;
+use super::grants::GrantServer;
 use crate::record::now_ms;
 
 /// Different refusals that one sandbox remembers.
@@ -41,6 +43,9 @@ impl SeenDenials {
         }
         if let Some(mut denial) = record.sandbox_denial() {
             denial.grant = denial.grant.as_deref().map(as_flag);
+            if let (EgressStage::Name, Some(name)) = (record.stage, &record.name) {
+                denial.attempt = DeniedAttempt::Resolve { host: name.clone() };
+            }
             seen.count += 1;
             let number = seen.count;
             if seen.denials.len() < MOST {
@@ -79,8 +84,8 @@ pub(super) struct EgressDoor {
     pub(super) served: Arc<ServedDoor>,
     seen: Arc<SeenDenials>,
     commands: AtomicU64,
-    /// Shown inside for as long as the sandbox stands.
-    _bundle: TrustBundle,
+    /// Shown inside, and heard of live grants, for as long as the sandbox stands.
+    _held: (TrustBundle, Arc<GrantServer>),
 }
 
 impl EgressDoor {
@@ -89,7 +94,7 @@ impl EgressDoor {
         subject: Option<String>,
         handle: EgressHandle,
         seen: Arc<SeenDenials>,
-        bundle: TrustBundle,
+        held: (TrustBundle, Arc<GrantServer>),
     ) -> Self {
         Self {
             served: Arc::new(ServedDoor {
@@ -100,7 +105,7 @@ impl EgressDoor {
             }),
             seen,
             commands: AtomicU64::new(0),
-            _bundle: bundle,
+            _held: held,
         }
     }
 }
@@ -108,7 +113,9 @@ impl EgressDoor {
 impl OpenDoor for EgressDoor {
     fn command_begins(&self, program: &str) -> u64 {
         let number = self.commands.fetch_add(1, Ordering::Relaxed) + 1;
-        self.served.handle.attribute(Some(format!("{number}:{program}")));
+        self.served
+            .handle
+            .attribute(Some(format!("{number}:{program}")));
         self.seen.seen().count
     }
 
@@ -119,6 +126,8 @@ impl OpenDoor for EgressDoor {
     fn name_of(&self, address: IpAddr) -> Option<String> {
         let seen = self.seen.seen();
         let mut names = seen.names.iter();
-        names.find(|(known, _)| *known == address).map(|(_, name)| name.clone())
+        names
+            .find(|(known, _)| *known == address)
+            .map(|(_, name)| name.clone())
     }
 }

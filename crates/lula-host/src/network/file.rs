@@ -129,11 +129,18 @@ mod tests {
         let allows = |policy: &EgressPolicy, name: &str| {
             policy.explain(&name.parse().unwrap(), 443).is_some()
         };
-        let wide = narrowed(policy(&["a.example.org", "b.example.org"]), directory.path()).unwrap();
+        let wide = narrowed(
+            policy(&["a.example.org", "b.example.org"]),
+            directory.path(),
+        )
+        .unwrap();
         assert!(allows(&wide, "a.example.org") && allows(&wide, "b.example.org"));
         let text = "allow = [\"a.example.org\", \"c.example.org\"]\n";
         std::fs::write(directory.path().join(REPOSITORY_FILE), text).unwrap();
-        let narrow = narrowed(policy(&["a.example.org", "b.example.org"]), directory.path());
+        let narrow = narrowed(
+            policy(&["a.example.org", "b.example.org"]),
+            directory.path(),
+        );
         let narrow = narrow.unwrap();
         assert!(allows(&narrow, "a.example.org"));
         assert!(!allows(&narrow, "b.example.org"));
@@ -143,7 +150,8 @@ mod tests {
     #[test]
     fn a_repository_names_no_secret() {
         let directory = tempfile::tempdir().unwrap();
-        let text = "[[credentials]]\nname = \"x\"\nsecret = { env = \"HOME\" }\nhosts = [\"a.b\"]\n";
+        let text =
+            "[[credentials]]\nname = \"x\"\nsecret = { env = \"HOME\" }\nhosts = [\"a.b\"]\n";
         std::fs::write(directory.path().join(REPOSITORY_FILE), text).unwrap();
         let refused = narrowed(policy(&[]), directory.path()).unwrap_err();
         assert!(refused.to_string().contains(REPOSITORY_FILE), "{refused}");

@@ -8,6 +8,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -16,8 +17,8 @@ use lula_egress::EgressRule;
 use serde::{Deserialize, Serialize};
 
 use super::door::{EgressDoor, ServedDoor};
-use super::journal;
 use super::error::NetworkError;
+use super::journal;
 use crate::error::HostError;
 use crate::installation::Installation;
 use crate::record;
@@ -132,14 +133,21 @@ fn view(door: &ServedDoor) -> LiveDoorView {
         door: door.id.clone(),
         subject: door.subject.clone(),
         begun_ms: door.begun_ms,
-        granted: door.handle.granted().iter().map(ToString::to_string).collect(),
+        granted: door
+            .handle
+            .granted()
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
     }
 }
 
 /// Hears of grants until it is dropped.
 #[derive(Debug)]
 pub(super) struct GrantServer {
-    path: PathBuf,
+    place: PathBuf,
+    name: String,
+    over: Arc<AtomicBool>,
 }
 
 impl GrantServer {
@@ -147,29 +155,41 @@ impl GrantServer {
         let place = live_directory(directory)?;
         let mut random = [0; 4];
         getrandom::fill(&mut random).map_err(|error| HostError::Internal(error.to_string()))?;
-        let name = format!("{}-{:08x}.sock", std::process::id(), u32::from_ne_bytes(random));
+        let name = format!(
+            "{}-{:08x}.sock",
+            std::process::id(),
+            u32::from_ne_bytes(random)
+        );
         let path = place.join(&name);
         let failed = |error| HostError::File {
             path: path.clone(),
             error,
         };
         let listener = short(&place, &name, |short| UnixListener::bind(short)).map_err(failed)?;
+        let over = Arc::new(AtomicBool::new(false));
+        let ends = Arc::clone(&over);
         std::thread::Builder::new()
             .name("lula-network-grants".to_owned())
             .spawn(move || {
                 for stream in listener.incoming().map_while(Result::ok) {
+                    if ends.load(Ordering::Relaxed) {
+                        return;
+                    }
                     // One who asks and does not go on is left behind.
                     let _ = serve(&stream, &doors);
                 }
             })
             .map_err(failed)?;
-        Ok(Self { path })
+        Ok(Self { place, name, over })
     }
 }
 
 impl Drop for GrantServer {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+        self.over.store(true, Ordering::Relaxed);
+        // Its thread waits for someone to come.
+        let _ = short(&self.place, &self.name, |path| UnixStream::connect(path));
+        let _ = std::fs::remove_file(self.place.join(&self.name));
     }
 }
 
@@ -192,7 +212,10 @@ fn short<T>(
     act: impl FnOnce(&Path) -> io::Result<T>,
 ) -> io::Result<T> {
     let held = File::open(directory)?;
-    act(&PathBuf::from(format!("/proc/self/fd/{}/{name}", held.as_raw_fd())))
+    act(&PathBuf::from(format!(
+        "/proc/self/fd/{}/{name}",
+        held.as_raw_fd()
+    )))
 }
 
 fn serve(stream: &UnixStream, doors: &LiveDoors) -> io::Result<()> {
@@ -244,14 +267,19 @@ fn ask(stream: &UnixStream, request: &GrantRequest) -> Option<GrantAnswer> {
     let mut writer = stream;
     writer.write_all(&line).ok()?;
     let mut answer = String::new();
-    BufReader::new(stream.take(LONGEST)).read_line(&mut answer).ok()?;
+    BufReader::new(stream.take(LONGEST))
+        .read_line(&mut answer)
+        .ok()?;
     serde_json::from_str(&answer).ok()
 }
 
 /// Every door that is open on this machine, the latest last.
 pub fn doors(installation: &Installation) -> Result<Vec<LiveDoorView>, HostError> {
     let answers = ask_all(&GrantRequest::List, installation)?;
-    let mut doors: Vec<_> = answers.into_iter().flat_map(|answer| answer.doors).collect();
+    let mut doors: Vec<_> = answers
+        .into_iter()
+        .flat_map(|answer| answer.doors)
+        .collect();
     doors.sort_by_key(|door| door.begun_ms);
     Ok(doors)
 }
@@ -271,7 +299,10 @@ pub fn change(
     let none = || NetworkError::NoDoor;
     let target = target.ok_or_else(none)?;
     let mut log = record::begin(installation)?;
-    let (tool, about) = (if revoke { "net.revoke" } else { "net.grant" }, rule.to_string());
+    let (tool, about) = (
+        if revoke { "net.revoke" } else { "net.grant" },
+        rule.to_string(),
+    );
     let request = if revoke {
         GrantRequest::Revoke { target, rule }
     } else {
@@ -279,7 +310,10 @@ pub fn change(
     };
     let answers = ask_all(&request, installation)?;
     let refused = answers.iter().find_map(|answer| answer.refused.clone());
-    let doors: Vec<_> = answers.into_iter().flat_map(|answer| answer.doors).collect();
+    let doors: Vec<_> = answers
+        .into_iter()
+        .flat_map(|answer| answer.doors)
+        .collect();
     if let Some(why) = refused {
         return Err(NetworkError::Refused(why).into());
     }

@@ -10,10 +10,10 @@ use lula_egress::{DomainName, EgressRule};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::error::NetworkError;
 use super::file::ShortRule;
 use super::questions::ToolQuestions;
 use super::urls;
-use super::error::NetworkError;
 use crate::error::HostError;
 use crate::installation::Installation;
 use crate::record::now_ms;
@@ -67,9 +67,17 @@ const GROUPS: [(&str, &str, Asking); 8] = [
     ("crates", "cargo: its configuration and its index", crates),
     ("debian", "apt-get indextargets", debian),
     ("git", "the remotes of this repository", git),
-    ("github", "gh, and remotes with github in their name", github),
+    (
+        "github",
+        "gh, and remotes with github in their name",
+        github,
+    ),
     ("go", "go env GOPROXY GOSUMDB", go),
-    ("maven", "mvn: settings.xml and its built-in repositories", maven),
+    (
+        "maven",
+        "mvn: settings.xml and its built-in repositories",
+        maven,
+    ),
     ("npm", "npm config list", npm),
     ("pypi", "pip config list, and pip's defaults", pypi),
 ];
@@ -179,7 +187,9 @@ impl GroupAnswers {
 
 fn pypi(questions: &ToolQuestions<'_>) -> ToolAnswer {
     let mut answer = ToolAnswer::default();
-    let said = questions.ask("pip", &["config", "list"]).unwrap_or_default();
+    let said = questions
+        .ask("pip", &["config", "list"])
+        .unwrap_or_default();
     let mut configured = |key: &str, variable: &str| {
         let mut lines = said.lines().filter_map(|line| line.split_once('='));
         let value = lines.find(|(name, _)| name.ends_with(key))?.1;
@@ -223,9 +233,7 @@ fn crates(questions: &ToolQuestions<'_>) -> ToolAnswer {
     let mut answer = ToolAnswer::default();
     let of_cargo = |name: &str| questions.own_file("CARGO_HOME", ".cargo", name);
     let text = of_cargo("config.toml").or_else(|| of_cargo("config"));
-    let said: toml::Table = text
-        .and_then(|text| text.parse().ok())
-        .unwrap_or_default();
+    let said: toml::Table = text.and_then(|text| text.parse().ok()).unwrap_or_default();
     // Sources and registries are tables of tables, in which these keys are addresses.
     for section in ["source", "registries"] {
         let tables = said.get(section).and_then(toml::Value::as_table);
@@ -285,7 +293,12 @@ fn built_into_cargo(questions: &ToolQuestions<'_>, answer: &mut ToolAnswer) {
     });
     if let Some((at, _)) = at {
         let rest = &bytes[at..];
-        let end = BEGINS.len() + rest[BEGINS.len()..].iter().take(100).take_while(|byte| **byte != b'/').count();
+        let end = BEGINS.len()
+            + rest[BEGINS.len()..]
+                .iter()
+                .take(100)
+                .take_while(|byte| **byte != b'/')
+                .count();
         answer.add(&String::from_utf8_lossy(&rest[..end]));
     }
 }
@@ -325,13 +338,21 @@ fn maven(questions: &ToolQuestions<'_>) -> ToolAnswer {
     if !answer.rules.is_empty() {
         return answer;
     }
-    let program = questions.program("mvn").and_then(|path| path.canonicalize().ok());
-    let home = program.as_deref().and_then(Path::parent).and_then(Path::parent);
+    let program = questions
+        .program("mvn")
+        .and_then(|path| path.canonicalize().ok());
+    let home = program
+        .as_deref()
+        .and_then(Path::parent)
+        .and_then(Path::parent);
     let Some(home) = home else {
         return answer;
     };
     // The model that all projects inherit from is in one of its libraries.
-    let libraries = std::fs::read_dir(home.join("lib")).into_iter().flatten().flatten();
+    let libraries = std::fs::read_dir(home.join("lib"))
+        .into_iter()
+        .flatten()
+        .flatten();
     for library in libraries {
         let name = library.file_name();
         if !name.to_string_lossy().starts_with("maven-model-builder-") {
@@ -390,7 +411,10 @@ fn github(questions: &ToolQuestions<'_>) -> ToolAnswer {
     // Each host that gh is logged in to is a key at the left edge.
     let said = questions.own_file("GH_CONFIG_DIR", ".config/gh", "hosts.yml");
     for line in said.unwrap_or_default().lines() {
-        if let Some(host) = line.strip_suffix(':').filter(|host| !host.starts_with([' ', '#'])) {
+        if let Some(host) = line
+            .strip_suffix(':')
+            .filter(|host| !host.starts_with([' ', '#']))
+        {
             answer.add(&format!("https://{host}/"));
         }
     }
@@ -403,7 +427,14 @@ fn remotes(questions: &ToolQuestions<'_>) -> Vec<String> {
     let Some(config) = config.to_str() else {
         return Vec::new();
     };
-    let asked = ["config", "--file", config, "--no-includes", "--get-regexp", r"^remote\..*\.url$"];
+    let asked = [
+        "config",
+        "--file",
+        config,
+        "--no-includes",
+        "--get-regexp",
+        r"^remote\..*\.url$",
+    ];
     let said = questions.ask("git", &asked).unwrap_or_default();
     let words = said.lines().filter_map(|line| line.split_once(' '));
     words.map(|(_, address)| address.to_owned()).collect()
@@ -417,7 +448,10 @@ mod tests {
     fn addresses_in_comments_do_not_count() {
         let xml = "<a><url>https://one.example.org/</url><!-- <url>https://two.example.org</url> -->\
                    <url>https://three.example.org</url></a>";
-        assert_eq!(addresses_in(xml), ["https://one.example.org/", "https://three.example.org"]);
+        assert_eq!(
+            addresses_in(xml),
+            ["https://one.example.org/", "https://three.example.org"]
+        );
         assert!(addresses_in("<!-- <url>https://never.closed.org</url>").is_empty());
     }
 
@@ -437,7 +471,8 @@ mod tests {
         let project = tempfile::tempdir().unwrap();
         let program = project.path().join("pip");
         std::fs::write(&program, "#!/bin/sh\n").unwrap();
-        let mut search = std::env::split_paths(&std::env::var_os("PATH").unwrap()).collect::<Vec<_>>();
+        let mut search =
+            std::env::split_paths(&std::env::var_os("PATH").unwrap()).collect::<Vec<_>>();
         search.push(project.path().to_owned());
         let real = project.path().canonicalize().unwrap();
         let questions = ToolQuestions::beside(&real);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use lula_egress::{Egress, EgressRule, Outside, SandboxListeners, UpstreamProxy};
 use lula_sandbox::{DoorKeeper, DoorListeners, DoorPlan, DoorSubject, OpenDoor};
@@ -26,8 +26,8 @@ pub(super) struct EgressKeeper {
     directory: PathBuf,
     journal: Arc<Journal>,
     live: Arc<LiveDoors>,
-    /// Hears of live grants, from the first sandbox on.
-    server: Mutex<Option<GrantServer>>,
+    /// Hears of live grants, while there is a sandbox.
+    server: Mutex<Weak<GrantServer>>,
 }
 
 impl EgressKeeper {
@@ -41,21 +41,24 @@ impl EgressKeeper {
             journal: Arc::new(Journal::open(&directory)?),
             directory,
             live: Arc::default(),
-            server: Mutex::new(None),
+            server: Mutex::default(),
         })
     }
 
-    /// Has live grants heard.
-    fn listen(&self) -> Result<(), HostError> {
+    /// Has live grants heard for as long as what this returns is held.
+    fn listen(&self) -> Result<Arc<GrantServer>, HostError> {
         let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
-        if server.is_none() {
-            *server = Some(GrantServer::start(&self.directory, Arc::clone(&self.live))?);
+        if let Some(server) = server.upgrade() {
+            return Ok(server);
         }
-        Ok(())
+        let live = Arc::clone(&self.live);
+        let started = Arc::new(GrantServer::start(&self.directory, live)?);
+        *server = Arc::downgrade(&started);
+        Ok(started)
     }
 
     fn plan_for(&self, subject: &DoorSubject) -> Result<DoorPlan, HostError> {
-        self.listen()?;
+        let server = self.listen()?;
         let policy = file::narrowed(self.settled.policy.clone(), &subject.workspace)?;
         let brokered = policy.credentials.iter().map(credentials::broker);
         let brokered = brokered.collect::<Result<Vec<_>, _>>()?;
@@ -99,7 +102,7 @@ impl EgressKeeper {
                     handle.grant(rule).map_err(io::Error::other)?;
                 }
                 bundle.add(handle.ca_certificate_pem())?;
-                let door = EgressDoor::new(id, name, handle, seen, bundle);
+                let door = EgressDoor::new(id, name, handle, seen, (bundle, server));
                 live.enter(&door);
                 Ok(Box::new(door) as Box<dyn OpenDoor>)
             }),
@@ -115,7 +118,9 @@ impl DoorKeeper for EgressKeeper {
 
 /// The way out of this machine, as its variables say.
 fn outside() -> Result<Outside, HostError> {
-    let spellings = PROXY.iter().flat_map(|name| [(*name).to_owned(), name.to_lowercase()]);
+    let spellings = PROXY
+        .iter()
+        .flat_map(|name| [(*name).to_owned(), name.to_lowercase()]);
     let variables = spellings.filter_map(|name| Some((name.clone(), std::env::var(name).ok()?)));
     let variables: BTreeMap<String, String> = variables.collect();
     // Roots of the operator's own, as for every program of theirs.
@@ -129,7 +134,7 @@ fn outside() -> Result<Outside, HostError> {
 }
 
 /// The listeners as the egress engine takes them.
-fn served(listeners: DoorListeners) -> io::Result<SandboxListeners> {
+pub(crate) fn served(listeners: DoorListeners) -> io::Result<SandboxListeners> {
     let missing = || io::Error::other("the network of the sandbox has no listener for names");
     let mut tcp = Vec::new();
     for listener in listeners.tcp {
@@ -137,8 +142,18 @@ fn served(listeners: DoorListeners) -> io::Result<SandboxListeners> {
     }
     Ok(SandboxListeners {
         tcp,
-        dns_udp: listeners.dns_udp.into_iter().next().ok_or_else(missing)?.into(),
-        dns_tcp: listeners.dns_tcp.into_iter().next().ok_or_else(missing)?.into(),
+        dns_udp: listeners
+            .dns_udp
+            .into_iter()
+            .next()
+            .ok_or_else(missing)?
+            .into(),
+        dns_tcp: listeners
+            .dns_tcp
+            .into_iter()
+            .next()
+            .ok_or_else(missing)?
+            .into(),
     })
 }
 

@@ -35,6 +35,7 @@ use crate::sandbox;
 use file::NetworkFile;
 use groups::{GroupAnswers, NetworkGroup};
 use keeper::EgressKeeper;
+pub(crate) use keeper::served;
 
 pub use error::NetworkError;
 pub use file::REPOSITORY_FILE;
@@ -51,7 +52,8 @@ pub fn grant(
     if on_host {
         if !words.is_empty() {
             return Err(HostError::TaskRefused {
-                why: "--net-host gives every host there is, and --net only those it names".to_owned(),
+                why: "--net-host gives every host there is, and --net only those it names"
+                    .to_owned(),
                 remedy: "leave one of the two out",
             });
         }
@@ -164,7 +166,9 @@ pub struct NameRuling {
 pub fn project() -> PathBuf {
     let home = std::env::var_os("HOME");
     let project = sandbox::workspace(None, home.as_deref().map(Path::new));
-    project.or_else(|_| std::env::current_dir()).unwrap_or_default()
+    project
+        .or_else(|_| std::env::current_dir())
+        .unwrap_or_default()
 }
 
 /// What the sandboxes of a run are called.
@@ -178,21 +182,29 @@ pub fn denials(receipt: &SandboxReceipt) -> Vec<String> {
     if !by_name {
         return Vec::new();
     }
-    let denials = receipt.denials.iter();
-    let outward = |denial: &&SandboxDenial| matches!(denial.attempt, DeniedAttempt::Connect { .. });
-    denials.filter(outward).map(sandbox::denied).collect()
+    let denials = receipt.denials.iter().filter(|denial| is_outward(denial));
+    denials.map(sandbox::denied).collect()
 }
 
 /// The smallest allowlist that a command would have needed more, as it is typed.
 pub fn proposal(receipt: &SandboxReceipt) -> String {
-    let denials = receipt.denials.iter();
-    let outward = denials.filter(|denial| matches!(denial.attempt, DeniedAttempt::Connect { .. }));
-    let grants: BTreeSet<&str> = outward.filter_map(|denial| denial.grant.as_deref()).collect();
+    let outward = receipt.denials.iter().filter(|denial| is_outward(denial));
+    let grants: BTreeSet<&str> = outward
+        .filter_map(|denial| denial.grant.as_deref())
+        .collect();
     if grants.is_empty() {
         return "it asked for no name that it may not reach".to_owned();
     }
     let grants: Vec<_> = grants.into_iter().collect();
     format!("it needs at least: lula exec {}", grants.join(" "))
+}
+
+fn is_outward(denial: &SandboxDenial) -> bool {
+    let attempt = &denial.attempt;
+    matches!(
+        attempt,
+        DeniedAttempt::Connect { .. } | DeniedAttempt::Resolve { .. }
+    )
 }
 
 /// A rule as it is typed on a command line.

@@ -58,10 +58,7 @@ impl<'a> ToolQuestions<'a> {
 }
 
 /// What a program prints, where it succeeds in time.
-pub(super) fn answer(
-    program: &Path,
-    arguments: &[impl AsRef<OsStr>],
-) -> Option<String> {
+pub(super) fn answer(program: &Path, arguments: &[impl AsRef<OsStr>]) -> Option<String> {
     let mut child = Command::new(program)
         .args(arguments)
         .current_dir("/")

@@ -27,7 +27,9 @@ pub(super) fn read(text: &str) -> Option<ToolUrl> {
         Some(at) => rest.split_at(at),
         None => (rest, ""),
     };
-    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let host = authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host);
     let short = match scheme {
         "https" => host.to_owned(),
         "http" => format!("http://{host}"),
@@ -115,7 +117,13 @@ mod tests {
             assert_eq!(read.rule.to_string(), rule, "{text}");
             assert_eq!(read.without_secrets, clean, "{text}");
         }
-        for none in ["/srv/mirror", "file:///srv", "https://10.0.0.1/x", "direct", ""] {
+        for none in [
+            "/srv/mirror",
+            "file:///srv",
+            "https://10.0.0.1/x",
+            "direct",
+            "",
+        ] {
             assert_eq!(read(none), None, "{none}");
         }
     }

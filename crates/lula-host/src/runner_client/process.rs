@@ -144,10 +144,7 @@ fn settings(installation: &Installation) -> Vec<(String, String)> {
             keys::NETWORK_ALLOW.spec(),
             config.get(&keys::NETWORK_ALLOW).join(","),
         ),
-        (
-            keys::NETWORK_RULES.spec(),
-            config.get(&keys::NETWORK_RULES),
-        ),
+        (keys::NETWORK_RULES.spec(), config.get(&keys::NETWORK_RULES)),
         (keys::POLICY_RULES.spec(), config.get(&keys::POLICY_RULES)),
         (
             keys::SANDBOX_MIN_TIER.spec(),

@@ -467,7 +467,9 @@ impl MountPlan {
         self.root.directories = directories;
         self.root.files.extend(own_files(self.network));
         if self.network == Network::Allowlist {
-            self.root.files.push((CERTIFICATES.to_owned(), String::new()));
+            self.root
+                .files
+                .push((CERTIFICATES.to_owned(), String::new()));
         }
 
         let mut grants = Vec::new();

@@ -70,7 +70,9 @@ impl SandboxPolicy {
             wall: new.wall.unwrap_or(old.wall),
         };
         // Layers that are asked for by name are meant as they stand.
-        let network = overlay.network.filter(|_| overlay.required_layers.is_none());
+        let network = overlay
+            .network
+            .filter(|_| overlay.required_layers.is_none());
         let changed = Self {
             profile: self.profile,
             min_tier: overlay.min_tier.unwrap_or(self.min_tier),

@@ -80,7 +80,8 @@ impl Reader<'_> {
                     let what = Network::WHAT;
                     overlay.network = self.name(key, item, what, Network::ALL, Network::name);
                     if overlay.network == Some(Network::Host) {
-                        let problem = "the host's network is given by the flag --net-host, never in a file";
+                        let problem =
+                            "the host's network is given by the flag --net-host, never in a file";
                         self.mistake(key, item.span(), problem.to_owned());
                     }
                 }

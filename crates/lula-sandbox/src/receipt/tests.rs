@@ -159,10 +159,16 @@ fn a_door_is_told_where_the_network_is_its_own() {
         ..KernelPosture::default()
     };
     let named = names(&door.layers(&own, &own, &[]));
-    assert!(named.contains(&"egress") && !named.contains(&"no_network"), "{named:?}");
+    assert!(
+        named.contains(&"egress") && !named.contains(&"no_network"),
+        "{named:?}"
+    );
     // With another interface neither is claimed, whatever was asked for.
     let mut shared = own.clone();
     shared.interfaces.push("eth0".to_owned());
     let named = names(&door.layers(&shared, &shared, &[]));
-    assert!(!named.contains(&"egress") && !named.contains(&"no_network"), "{named:?}");
+    assert!(
+        !named.contains(&"egress") && !named.contains(&"no_network"),
+        "{named:?}"
+    );
 }

@@ -64,7 +64,27 @@ pub(crate) struct SandboxResources {
     pub(super) groups: CgroupStock,
     _private: Option<PrivateDirectory>,
     /// What answers in its network, where anything does.
-    pub(super) door: Option<Box<dyn OpenDoor>>,
+    pub(super) door: Mutex<Option<Arc<dyn OpenDoor>>>,
+}
+
+impl SandboxResources {
+    /// What answers in its network, while it stands.
+    pub(super) fn door(&self) -> Option<Arc<dyn OpenDoor>> {
+        self.door
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Ends what answers.
+    pub(super) fn shut(&self) {
+        drop(
+            self.door
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(),
+        );
+    }
 }
 
 impl Drop for SandboxResources {
@@ -370,7 +390,9 @@ impl SandboxEngine {
         };
         not_applied.extend(leaf.iter().flat_map(|leaf| leaf.not_applied().to_vec()));
         let ports = door.as_ref().map(|door| door.ports.clone());
-        let opened = door.map(|door| open_door(door, routes, listeners)).transpose();
+        let opened = door
+            .map(|door| open_door(door, routes, listeners))
+            .transpose();
         let (door, facts) = match opened {
             Ok(opened) => opened.unzip(),
             // No command runs where nothing answers.
@@ -420,7 +442,7 @@ impl SandboxEngine {
                 _zygote: zygote,
                 groups: inner.groups().clone(),
                 _private: drawn.private,
-                door,
+                door: Mutex::new(door.map(Arc::from)),
             },
         });
         // From here on a session that is not returned is ended by its drop.

@@ -170,7 +170,12 @@ for address in [('93.184.216.34', 443), ('8.8.8.8', 853)]:
     );
     let finished = python(&with_door(), &script);
     let refused = "ConnectionRefusedError\n".repeat(6);
-    assert_eq!(finished.stdout.text(), refused, "{}", finished.stderr.text());
+    assert_eq!(
+        finished.stdout.text(),
+        refused,
+        "{}",
+        finished.stderr.text()
+    );
     let denied: Vec<_> = finished.receipt.denials.iter().collect();
     let named = denied.iter().find(|denial| {
         denial.attempt
@@ -179,7 +184,10 @@ for address in [('93.184.216.34', 443), ('8.8.8.8', 853)]:
                 port: 8080,
             }
     });
-    assert_eq!(named.unwrap().grant.as_deref(), Some("--net seven.example.org:8080"));
+    assert_eq!(
+        named.unwrap().grant.as_deref(),
+        Some("--net seven.example.org:8080")
+    );
     let of_443 = |denial: &&&SandboxDenial| {
         matches!(denial.attempt, DeniedAttempt::Connect { port: 443, .. })
     };
@@ -223,7 +231,12 @@ for kind, body in [
     print(-struct.unpack('i', n.recv(4096)[16:20])[0])
 ";
     let finished = python(&with_door(), script);
-    assert_eq!(finished.stdout.text(), "1\n1\n1\n", "{}", finished.stderr.text());
+    assert_eq!(
+        finished.stdout.text(),
+        "1\n1\n1\n",
+        "{}",
+        finished.stderr.text()
+    );
 }
 
 #[test]
@@ -250,8 +263,16 @@ fn the_receipt_says_what_was_read_back() {
             "local ::/0 dev lo table local"
         ]
     );
-    for socket in ["udp 0.0.0.0:53", "tcp 0.0.0.0:53", "tcp 0.0.0.0:443", "tcp [::]:80"] {
-        assert!(listening.iter().any(|one| one == socket), "{socket}: {listening:?}");
+    for socket in [
+        "udp 0.0.0.0:53",
+        "tcp 0.0.0.0:53",
+        "tcp 0.0.0.0:443",
+        "tcp [::]:80",
+    ] {
+        assert!(
+            listening.iter().any(|one| one == socket),
+            "{socket}: {listening:?}"
+        );
     }
 }
 
@@ -261,12 +282,19 @@ fn a_network_with_a_door_is_never_anothers() {
     for _ in 0..4 {
         python(&engine, "pass");
         let folder = workspace();
-        let session = engine.open(&Sandbox::new(build_policy(), folder.path())).unwrap();
+        let session = engine
+            .open(&Sandbox::new(build_policy(), folder.path()))
+            .unwrap();
         let script = "import socket; s = socket.socket(); print(s.connect_ex(('1.2.3.4', 443)))";
         let command = SandboxCommand::new("python3").arguments(["-c", script]);
         let finished = session.run(&command).unwrap();
         let unreachable = format!("{}\n", libc::ENETUNREACH);
-        assert_eq!(finished.stdout.text(), unreachable, "{}", finished.stderr.text());
+        assert_eq!(
+            finished.stdout.text(),
+            unreachable,
+            "{}",
+            finished.stderr.text()
+        );
     }
 }
 
@@ -300,8 +328,16 @@ except OSError as error: print(type(error).__name__)
     let finished = python(&engine, script);
     let said = finished.stdout.text();
     let (shown, refused) = said.split_at(22);
-    assert_eq!(shown, "-- ours --\n-- ours --\n", "{}", finished.stderr.text());
-    assert!(["PermissionError\n", "OSError\n"].contains(&refused), "{refused}");
+    assert_eq!(
+        shown,
+        "-- ours --\n-- ours --\n",
+        "{}",
+        finished.stderr.text()
+    );
+    assert!(
+        ["PermissionError\n", "OSError\n"].contains(&refused),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -309,7 +345,10 @@ fn where_nothing_answers_nothing_runs() {
     let folder = workspace();
     let policy = build_policy().with_network(Network::Allowlist);
     let refused = engine().open(&Sandbox::new(policy.clone(), folder.path()));
-    assert!(matches!(refused, Err(SandboxError::NoDoorKeeper)), "{refused:?}");
+    assert!(
+        matches!(refused, Err(SandboxError::NoDoorKeeper)),
+        "{refused:?}"
+    );
     let landlock = Sandbox::new(policy, folder.path()).tier(IsolationTier::Landlock);
     let refused = with_door().open(&landlock);
     assert!(
@@ -322,7 +361,8 @@ fn where_nothing_answers_nothing_runs() {
 fn the_hosts_network_is_given_only_as_a_whole_and_said() {
     let host = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = host.local_addr().unwrap().port();
-    let answering = std::thread::spawn(move || host.accept().unwrap().0.write_all(b"host").unwrap());
+    let answering =
+        std::thread::spawn(move || host.accept().unwrap().0.write_all(b"host").unwrap());
     let folder = workspace();
     let policy = build_policy().with_network(Network::Host);
     let sandbox = Sandbox::new(policy, folder.path());
@@ -333,12 +373,23 @@ fn the_hosts_network_is_given_only_as_a_whole_and_said() {
     let finished = session
         .run(&SandboxCommand::new("python3").arguments(["-c", &script]))
         .unwrap();
-    assert_eq!(finished.stdout.text(), "host\n", "{}", finished.stderr.text());
+    assert_eq!(
+        finished.stdout.text(),
+        "host\n",
+        "{}",
+        finished.stderr.text()
+    );
     answering.join().unwrap();
     let receipt = &finished.receipt;
     let names: Vec<_> = receipt.layers.iter().map(ProtectionLayer::name).collect();
-    assert!(!names.contains(&"no_network") && !names.contains(&"egress"), "{names:?}");
-    let said = receipt.not_applied.iter().any(|one| one.reason.contains("network = \"host\""));
+    assert!(
+        !names.contains(&"no_network") && !names.contains(&"egress"),
+        "{names:?}"
+    );
+    let said = receipt
+        .not_applied
+        .iter()
+        .any(|one| one.reason.contains("network = \"host\""));
     assert!(said, "{:?}", receipt.not_applied);
     assert_eq!(receipt.denials, []);
 }
@@ -402,5 +453,10 @@ s.send(b'hello')
 print(s.recv(9).decode())
 ";
     let finished = python(&engine, script);
-    assert_eq!(finished.stdout.text(), "HELLO\n", "{}", finished.stderr.text());
+    assert_eq!(
+        finished.stdout.text(),
+        "HELLO\n",
+        "{}",
+        finished.stderr.text()
+    );
 }

@@ -24,7 +24,7 @@ impl HelperLink {
         let program = command.arguments.first();
         let program = program.map(|program| program.to_string_lossy().into_owned());
         let program = program.unwrap_or_default();
-        let door = self.keep.door.as_ref();
+        let door = self.keep.door();
         let door_mark = door.map_or(0, |door| door.command_begins(&program));
         let mut state = self.state();
         state.last += 1;

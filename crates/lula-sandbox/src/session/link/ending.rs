@@ -86,6 +86,7 @@ impl HelperLink {
                 .get_or_insert_with(|| "its session was closed".to_owned());
         }
         let _ = rustix::net::shutdown(&self.connection, rustix::net::Shutdown::Both);
+        self.keep.shut();
         self.changed.notify_all();
         let leaf = self
             .leaf

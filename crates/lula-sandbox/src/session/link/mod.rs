@@ -290,7 +290,7 @@ impl HelperLink {
     /// A denied connection by the name that its address stands for, and with what would grant it.
     fn named(&self, mut denial: SandboxDenial) -> SandboxDenial {
         if let (Some(door), DeniedAttempt::Connect { host, port }) =
-            (&self.keep.door, &mut denial.attempt)
+            (self.keep.door(), &mut denial.attempt)
             && let Some(name) = host.parse().ok().and_then(|address| door.name_of(address))
         {
             denial.grant = Some(format!("--net {name}:{port}"));

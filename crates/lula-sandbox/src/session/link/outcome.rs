@@ -69,7 +69,7 @@ impl HelperLink {
         let [stdout, stderr] = entry.captured;
         let mut receipt = receipt::receipt(&self.context, &sandbox, layers, &outcome, end);
         receipt.denials.extend(entry.denials);
-        if let Some(door) = &self.keep.door {
+        if let Some(door) = self.keep.door() {
             receipt.denials.extend(door.denials_since(entry.door_mark));
         }
         if let Some(standing) = self.standing.get() {

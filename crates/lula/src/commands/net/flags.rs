@@ -23,7 +23,9 @@ pub(crate) enum NetCommand {
         lines: usize,
     },
     /// Explain whether a sandbox here reaches a host, and which rule says so
-    #[command(after_help = "Examples:\n  lula net explain pypi.org\n  lula net explain db.example.org:5432")]
+    #[command(
+        after_help = "Examples:\n  lula net explain pypi.org\n  lula net explain db.example.org:5432"
+    )]
     Explain {
         /// Host name, with a port if it is not 443
         host: String,

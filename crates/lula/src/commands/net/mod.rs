@@ -93,7 +93,14 @@ fn table(entries: &[JournalEntry]) -> TextTable {
             entry.door.clone(),
             verdict,
             visible(&format!("{host}:{}", record.port)),
-            paint(DIM, record.attribution.as_deref().map(visible).unwrap_or_default()),
+            paint(
+                DIM,
+                record
+                    .attribution
+                    .as_deref()
+                    .map(visible)
+                    .unwrap_or_default(),
+            ),
             visible(&detail.unwrap_or(bytes)),
         ]);
     }
@@ -164,7 +171,11 @@ fn show_groups(
     for group in &found {
         let rules: Vec<_> = group.rules.iter().map(ToString::to_string).collect();
         let asked = format!("{}, {}", group.asked, record::age(group.asked_ms));
-        table.row([group.name.clone(), visible(&rules.join(", ")), paint(DIM, asked)]);
+        table.row([
+            group.name.clone(),
+            visible(&rules.join(", ")),
+            paint(DIM, asked),
+        ]);
     }
     screen.line(table.render(0).trim_end())?;
     Ok(RunExit::Verified)
@@ -202,7 +213,11 @@ pub(super) fn grant(flags: &GrantFlags, session: &CliSession) -> Result<RunExit,
         screen.document(&doors)?;
         return Ok(RunExit::Verified);
     }
-    let done = if flags.revoke { "taken back from" } else { "granted to" };
+    let done = if flags.revoke {
+        "taken back from"
+    } else {
+        "granted to"
+    };
     for door in &doors {
         screen.note(&format!("{} {done} {}", flags.rule, door.door));
     }

@@ -41,7 +41,12 @@ pub(super) fn run(flags: &RunnerFlags, session: &CliSession) -> Result<RunExit, 
     };
     let policy = sandbox::policy(&session.host, flags.profile);
     let project = flags.roots.first().map(PathBuf::as_path);
-    let (policy, door) = network::grant(policy, false, project.unwrap_or(Path::new("/")), &session.host)?;
+    let (policy, door) = network::grant(
+        policy,
+        false,
+        project.unwrap_or(Path::new("/")),
+        &session.host,
+    )?;
     let setup = RunnerSetup {
         roots: flags.roots.clone(),
         policy,
