@@ -107,6 +107,16 @@ impl Setup {
         self
     }
 
+    /// Narrows the policy to one rule, as a repository can.
+    pub(crate) fn narrowed(mut self, rule: &str) -> Self {
+        let narrowing = lula_egress::EgressNarrowing {
+            rules: Some(vec![rule.parse().unwrap()]),
+            ..Default::default()
+        };
+        self.policy = self.policy.narrow(&narrowing);
+        self
+    }
+
     pub(crate) fn proxy_variables(mut self, variables: &[(&str, &str)]) -> Self {
         for (name, value) in variables {
             self.variables.push(((*name).to_owned(), (*value).to_owned()));
