@@ -78,6 +78,7 @@ fn a_proxy_request_to_a_tls_port_is_refused() {
 fn a_hidden_hello_goes_no_further_than_its_outer_name() {
     let server = Server::https();
     let sandbox = Setup::rules(&["a.example.org:PORT private"], server.port).start();
+    use rustls::crypto::hpke::Hpke;
     let provider = rustls::crypto::aws_lc_rs::hpke::DH_KEM_X25519_HKDF_SHA256_AES_128;
     let (public, _) = provider.generate_key_pair().unwrap();
     let grease = rustls::client::EchGreaseConfig::new(provider, public);
