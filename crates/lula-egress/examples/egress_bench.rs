@@ -2,7 +2,13 @@
 //!
 //! One program in four roles, each a process of its own: the race, the server, the namespace and the
 //! client. Every client runs in the namespace of its relay, so what is timed is a program's own connect.
-#![allow(clippy::print_stdout, clippy::print_stderr, clippy::expect_used, clippy::unwrap_used, clippy::panic)]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic
+)]
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, IoSlice, IoSliceMut, Read, Write};
@@ -17,15 +23,19 @@ use std::time::{Duration, Instant};
 
 use hickory_proto::op::{Message, Query};
 use hickory_proto::rr::{Name, RData, RecordType};
-use lula_egress::{DomainName, Egress, EgressHandle, EgressPolicy, NameResolver, Outside, SandboxListeners};
+use lula_egress::{
+    DomainName, Egress, EgressHandle, EgressPolicy, NameResolver, Outside, SandboxListeners,
+};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-    recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
+use rustls::{
+    ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned,
+};
 use serde_json::{Value, json};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -44,9 +54,12 @@ fn main() -> Outcome<()> {
         ["server", folder] => server(Path::new(folder)),
         ["namespace", port] => namespace(port.parse()?),
         ["client", way, name, port, folder] => client(way, name, port.parse()?, Path::new(folder)),
-        [rounds, folder, mitmdump, tinyproxy] => {
-            race(rounds.parse()?, Path::new(folder), Path::new(mitmdump), Path::new(tinyproxy))
-        }
+        [rounds, folder, mitmdump, tinyproxy] => race(
+            rounds.parse()?,
+            Path::new(folder),
+            Path::new(mitmdump),
+            Path::new(tinyproxy),
+        ),
         _ => Err("usage: egress_bench ROUNDS FOLDER MITMDUMP TINYPROXY".into()),
     }
 }
@@ -80,7 +93,13 @@ struct Contender {
 fn race(rounds: usize, folder: &Path, mitmdump: &Path, tinyproxy: &Path) -> Outcome<()> {
     certificates(folder)?;
     let own = std::env::current_exe()?;
-    let mut server = Process(Command::new(&own).arg("server").arg(folder).stdout(Stdio::piped()).spawn()?);
+    let mut server = Process(
+        Command::new(&own)
+            .arg("server")
+            .arg(folder)
+            .stdout(Stdio::piped())
+            .spawn()?,
+    );
     let mut line = String::new();
     BufReader::new(server.0.stdout.take().ok_or("no output")?).read_line(&mut line)?;
     let port: u16 = line.trim().parse()?;
@@ -90,9 +109,24 @@ fn race(rounds: usize, folder: &Path, mitmdump: &Path, tinyproxy: &Path) -> Outc
     std::fs::write(folder.join("engine.pem"), handle.ca_certificate_pem())?;
 
     let mut contenders = vec![
-        Contender { key: "direct", way: "direct".to_owned(), name: "a.example.org", inside: false },
-        Contender { key: "spliced", way: "asked".to_owned(), name: "spliced.example.org", inside: true },
-        Contender { key: "intercepted", way: "asked".to_owned(), name: "opened.example.org", inside: true },
+        Contender {
+            key: "direct",
+            way: "direct".to_owned(),
+            name: "a.example.org",
+            inside: false,
+        },
+        Contender {
+            key: "spliced",
+            way: "asked".to_owned(),
+            name: "spliced.example.org",
+            inside: true,
+        },
+        Contender {
+            key: "intercepted",
+            way: "asked".to_owned(),
+            name: "opened.example.org",
+            inside: true,
+        },
     ];
     let mut report = json!({});
     let mut rivals = Vec::new();
@@ -101,14 +135,24 @@ fn race(rounds: usize, folder: &Path, mitmdump: &Path, tinyproxy: &Path) -> Outc
     match start_mitmproxy(mitmdump, &confdir, mitm_port, folder) {
         Ok(process) => {
             rivals.push(process);
-            contenders.push(Contender { key: "mitmproxy", way: mitm_port.to_string(), name: "a.example.org", inside: false });
+            contenders.push(Contender {
+                key: "mitmproxy",
+                way: mitm_port.to_string(),
+                name: "a.example.org",
+                inside: false,
+            });
         }
         Err(why) => report["mitmproxy"] = json!({"reason": why.to_string()}),
     }
     match start_tinyproxy(tinyproxy, tiny_port, folder) {
         Ok(process) => {
             rivals.push(process);
-            contenders.push(Contender { key: "tinyproxy", way: tiny_port.to_string(), name: "a.example.org", inside: false });
+            contenders.push(Contender {
+                key: "tinyproxy",
+                way: tiny_port.to_string(),
+                name: "a.example.org",
+                inside: false,
+            });
         }
         Err(why) => report["tinyproxy"] = json!({"reason": why.to_string()}),
     }
@@ -121,7 +165,14 @@ fn race(rounds: usize, folder: &Path, mitmdump: &Path, tinyproxy: &Path) -> Outc
             let one = &contenders[at];
             let mut command = if one.inside {
                 let mut command = Command::new("nsenter");
-                command.args(["--target", &holder.0.id().to_string(), "--user", "--net", "--preserve-credentials", "--"]);
+                command.args([
+                    "--target",
+                    &holder.0.id().to_string(),
+                    "--user",
+                    "--net",
+                    "--preserve-credentials",
+                    "--",
+                ]);
                 command.arg(&own);
                 command
             } else {
@@ -133,12 +184,18 @@ fn race(rounds: usize, folder: &Path, mitmdump: &Path, tinyproxy: &Path) -> Outc
                 .stderr(Stdio::inherit())
                 .output()?;
             if !output.status.success() {
-                return Err(format!("the client of {} ended with {}", one.key, output.status).into());
+                return Err(
+                    format!("the client of {} ended with {}", one.key, output.status).into(),
+                );
             }
             let said: Value = serde_json::from_slice(&output.stdout)?;
-            times[at].0.push(said["mib_per_s"].as_f64().ok_or("no throughput")?);
+            times[at]
+                .0
+                .push(said["mib_per_s"].as_f64().ok_or("no throughput")?);
             let connects = said["connect_us"].as_array().ok_or("no connects")?;
-            times[at].1.extend(connects.iter().filter_map(Value::as_f64));
+            times[at]
+                .1
+                .extend(connects.iter().filter_map(Value::as_f64));
         }
     }
     for (one, (mut throughput, mut connect)) in contenders.iter().zip(times) {
@@ -164,8 +221,13 @@ fn engine(sandbox: UnixStream, port: u16, folder: &Path) -> Outcome<EgressHandle
         dns_tcp: next()?,
     };
     let mut policy = EgressPolicy::default();
-    for rule in ["spliced.example.org:PORT private", "opened.example.org:PORT/** private"] {
-        policy.rules.push(rule.replace("PORT", &port.to_string()).parse()?);
+    for rule in [
+        "spliced.example.org:PORT private",
+        "opened.example.org:PORT/** private",
+    ] {
+        policy
+            .rules
+            .push(rule.replace("PORT", &port.to_string()).parse()?);
     }
     policy.limits.connects_per_second = 100_000;
     policy.limits.bytes_down = u64::MAX;
@@ -174,7 +236,13 @@ fn engine(sandbox: UnixStream, port: u16, folder: &Path) -> Outcome<EgressHandle
         extra_roots_pem: vec![std::fs::read_to_string(folder.join("ca.pem"))?],
         ..Outside::default()
     };
-    Ok(Egress::start(listeners, policy, Vec::new(), outside, |_| {})?)
+    Ok(Egress::start(
+        listeners,
+        policy,
+        Vec::new(),
+        outside,
+        |_| {},
+    )?)
 }
 
 /// An authority and a server's certificate.
@@ -217,7 +285,12 @@ fn serve(config: Arc<ServerConfig>, stream: TcpStream) -> Outcome<()> {
     let mut stream = BufReader::new(StreamOwned::new(ServerConnection::new(config)?, stream));
     let mut line = String::new();
     stream.read_line(&mut line)?;
-    let count: usize = line.split('/').nth(1).and_then(|rest| rest.split(' ').next()).ok_or("no path")?.parse()?;
+    let count: usize = line
+        .split('/')
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next())
+        .ok_or("no path")?
+        .parse()?;
     while !line.trim().is_empty() {
         line.clear();
         stream.read_line(&mut line)?;
@@ -251,7 +324,10 @@ fn enter_namespace(own: &Path, port: u16) -> Outcome<(UnixStream, Process)> {
 
 fn namespace(port: u16) -> Outcome<()> {
     for words in ["link set lo up", "route add local 0.0.0.0/0 dev lo"] {
-        let status = Command::new("ip").args(words.split(' ')).stdin(Stdio::null()).status()?;
+        let status = Command::new("ip")
+            .args(words.split(' '))
+            .stdin(Stdio::null())
+            .status()?;
         if !status.success() {
             return Err(format!("ip {words} ended with {status}").into());
         }
@@ -264,7 +340,12 @@ fn namespace(port: u16) -> Outcome<()> {
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
     let control = std::io::stdin();
-    sendmsg(&control, &[IoSlice::new(b"ready")], &mut ancillary, SendFlags::empty())?;
+    sendmsg(
+        &control,
+        &[IoSlice::new(b"ready")],
+        &mut ancillary,
+        SendFlags::empty(),
+    )?;
     drop((tcp, udp, names));
     // Until the race is over.
     let _ = control.lock().read(&mut [0]);
@@ -276,14 +357,23 @@ fn received(control: &UnixStream, count: usize) -> Outcome<Vec<OwnedFd>> {
     let mut said = [0; 16];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    recvmsg(control, &mut [IoSliceMut::new(&mut said)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+    recvmsg(
+        control,
+        &mut [IoSliceMut::new(&mut said)],
+        &mut ancillary,
+        RecvFlags::CMSG_CLOEXEC,
+    )?;
     let mut found = Vec::new();
     for message in ancillary.drain() {
         if let RecvAncillaryMessage::ScmRights(descriptors) = message {
             found.extend(descriptors);
         }
     }
-    if found.len() == count { Ok(found) } else { Err("the namespace was not made".into()) }
+    if found.len() == count {
+        Ok(found)
+    } else {
+        Err("the namespace was not made".into())
+    }
 }
 
 /// Times connects and a download, and tells them.
@@ -302,13 +392,20 @@ fn client(way: &str, name: &str, port: u16, folder: &Path) -> Outcome<()> {
     // Every connect is a first one.
     config.resumption = rustls::client::Resumption::disabled();
     let config = Arc::new(config);
-    let address = if way == "asked" { ask(name)? } else { Ipv4Addr::LOCALHOST };
+    let address = if way == "asked" {
+        ask(name)?
+    } else {
+        Ipv4Addr::LOCALHOST
+    };
     let connect = || -> Outcome<StreamOwned<ClientConnection, TcpStream>> {
         let proxied = way.parse::<u16>().ok();
         let mut stream = TcpStream::connect((address, proxied.unwrap_or(port)))?;
         stream.set_nodelay(true)?;
         if proxied.is_some() {
-            write!(stream, "CONNECT 127.0.0.1:{port} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n")?;
+            write!(
+                stream,
+                "CONNECT 127.0.0.1:{port} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n"
+            )?;
             let mut head = Vec::new();
             while !head.ends_with(b"\r\n\r\n") {
                 let mut byte = [0];
@@ -317,13 +414,17 @@ fn client(way: &str, name: &str, port: u16, folder: &Path) -> Outcome<()> {
             }
         }
         let server = ServerName::try_from(name.to_owned())?;
-        let mut stream = StreamOwned::new(ClientConnection::new(Arc::clone(&config), server)?, stream);
+        let mut stream =
+            StreamOwned::new(ClientConnection::new(Arc::clone(&config), server)?, stream);
         stream.conn.complete_io(&mut stream.sock)?;
         Ok(stream)
     };
     let get = |bytes: usize| -> Outcome<()> {
         let mut stream = connect()?;
-        write!(stream, "GET /{bytes} HTTP/1.1\r\nHost: {name}:{port}\r\nConnection: close\r\n\r\n")?;
+        write!(
+            stream,
+            "GET /{bytes} HTTP/1.1\r\nHost: {name}:{port}\r\nConnection: close\r\n\r\n"
+        )?;
         let mut buffer = vec![0; 256 * 1024];
         let mut got = 0;
         loop {
@@ -334,7 +435,11 @@ fn client(way: &str, name: &str, port: u16, folder: &Path) -> Outcome<()> {
                 Err(error) => return Err(error.into()),
             }
         }
-        if got < bytes { Err(format!("{got} of {bytes} bytes came").into()) } else { Ok(()) }
+        if got < bytes {
+            Err(format!("{got} of {bytes} bytes came").into())
+        } else {
+            Ok(())
+        }
     };
     get(1 << 20)?;
     let mut connects = Vec::new();
@@ -347,7 +452,10 @@ fn client(way: &str, name: &str, port: u16, folder: &Path) -> Outcome<()> {
     let started = Instant::now();
     get(DOWNLOAD)?;
     let mib_per_s = DOWNLOAD as f64 / f64::from(1 << 20) / started.elapsed().as_secs_f64();
-    println!("{}", json!({"mib_per_s": mib_per_s, "connect_us": connects}));
+    println!(
+        "{}",
+        json!({"mib_per_s": mib_per_s, "connect_us": connects})
+    );
     Ok(())
 }
 
@@ -357,11 +465,18 @@ fn ask(name: &str) -> Outcome<Ipv4Addr> {
     socket.connect((RESOLVER, 53))?;
     socket.set_read_timeout(Some(Duration::from_secs(5)))?;
     let mut message = Message::query();
-    message.queries.push(Query::query(Name::from_ascii(format!("{name}."))?, RecordType::A));
+    message.queries.push(Query::query(
+        Name::from_ascii(format!("{name}."))?,
+        RecordType::A,
+    ));
     socket.send(&message.to_vec()?)?;
     let mut answer = [0; 1500];
     let length = socket.recv(&mut answer)?;
-    match Message::from_vec(&answer[..length])?.answers.first().map(|record| &record.data) {
+    match Message::from_vec(&answer[..length])?
+        .answers
+        .first()
+        .map(|record| &record.data)
+    {
         Some(RData::A(address)) => Ok(address.0),
         _ => Err(format!("{name} has no address").into()),
     }
@@ -369,10 +484,22 @@ fn ask(name: &str) -> Outcome<Ipv4Addr> {
 
 fn start_mitmproxy(program: &Path, confdir: &Path, port: u16, folder: &Path) -> Outcome<Process> {
     let process = Command::new(program)
-        .args(["--quiet", "--listen-host", "127.0.0.1", "--listen-port", &port.to_string()])
+        .args([
+            "--quiet",
+            "--listen-host",
+            "127.0.0.1",
+            "--listen-port",
+            &port.to_string(),
+        ])
         .args(["--set", &format!("confdir={}", confdir.display())])
         .args(["--set", "stream_large_bodies=1"])
-        .args(["--set", &format!("ssl_verify_upstream_trusted_ca={}", folder.join("ca.pem").display())])
+        .args([
+            "--set",
+            &format!(
+                "ssl_verify_upstream_trusted_ca={}",
+                folder.join("ca.pem").display()
+            ),
+        ])
         // The certificate is for the name that the client says, the address is one of loopback.
         .args(["--set", "ssl_insecure=true"])
         .stdin(Stdio::null())
@@ -385,7 +512,9 @@ fn start_mitmproxy(program: &Path, confdir: &Path, port: u16, folder: &Path) -> 
 
 fn start_tinyproxy(program: &Path, port: u16, folder: &Path) -> Outcome<Process> {
     let configuration: PathBuf = folder.join("tinyproxy.conf");
-    let text = format!("Port {port}\nListen 127.0.0.1\nTimeout 600\nMaxClients 200\nAllow 127.0.0.1\nLogLevel Error\n");
+    let text = format!(
+        "Port {port}\nListen 127.0.0.1\nTimeout 600\nMaxClients 200\nAllow 127.0.0.1\nLogLevel Error\n"
+    );
     std::fs::write(&configuration, text)?;
     let process = Command::new(program)
         .arg("-d")
@@ -412,5 +541,7 @@ fn listening(port: u16) -> Outcome<()> {
 }
 
 fn free_port() -> Outcome<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
+        .local_addr()?
+        .port())
 }

@@ -30,7 +30,10 @@ fn sandbox(server: &Server) -> Sandbox {
 
 fn get(sandbox: &Sandbox, server: &Server, name: &str, path: &str, headers: &str) -> String {
     let host = format!("{name}:{}", server.port);
-    sandbox.tls(name, server.port).get(&host, path, headers).unwrap()
+    sandbox
+        .tls(name, server.port)
+        .get(&host, path, headers)
+        .unwrap()
 }
 
 #[test]
@@ -40,7 +43,10 @@ fn the_server_gets_the_secret_and_the_sandbox_only_ever_has_the_placeholder() {
     let bearer = format!("Authorization: Bearer {}\r\n", sandbox.credentials[0]);
     let answer = get(&sandbox, &server, "api.example.org", "/repos/a", &bearer);
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    assert_eq!(server.seen()[0].header("authorization"), Some(format!("Bearer {SECRET}").as_str()));
+    assert_eq!(
+        server.seen()[0].header("authorization"),
+        Some(format!("Bearer {SECRET}").as_str())
+    );
     let record = sandbox.record(EgressStage::Request);
     assert_eq!(record.credentials, ["token"]);
     assert!(!format!("{:?}", sandbox.records()).contains(SECRET));
@@ -53,19 +59,50 @@ fn a_placeholder_anywhere_else_is_refused_and_reported() {
     let placeholder = sandbox.credentials[0].clone();
     let bearer = format!("Authorization: Bearer {placeholder}\r\n");
     for (what, name, path, headers) in [
-        ("another host", "other.example.org", "/repos/a", bearer.clone()),
+        (
+            "another host",
+            "other.example.org",
+            "/repos/a",
+            bearer.clone(),
+        ),
         ("another path", "api.example.org", "/user", bearer.clone()),
-        ("another header", "api.example.org", "/repos/a", format!("Cookie: t={placeholder}\r\n")),
-        ("the query", "api.example.org", &format!("/repos/a?token={placeholder}"), String::new()),
-        ("the path", "api.example.org", &format!("/repos/{placeholder}"), String::new()),
-        ("the referer too", "api.example.org", "/repos/a", format!("{bearer}Referer: {placeholder}\r\n")),
+        (
+            "another header",
+            "api.example.org",
+            "/repos/a",
+            format!("Cookie: t={placeholder}\r\n"),
+        ),
+        (
+            "the query",
+            "api.example.org",
+            &format!("/repos/a?token={placeholder}"),
+            String::new(),
+        ),
+        (
+            "the path",
+            "api.example.org",
+            &format!("/repos/{placeholder}"),
+            String::new(),
+        ),
+        (
+            "the referer too",
+            "api.example.org",
+            "/repos/a",
+            format!("{bearer}Referer: {placeholder}\r\n"),
+        ),
     ] {
         let answer = get(&sandbox, &server, name, path, &headers);
-        assert!(answer.starts_with("HTTP/1.1 403") && answer.contains("\"token\""), "{what}: {answer}");
+        assert!(
+            answer.starts_with("HTTP/1.1 403") && answer.contains("\"token\""),
+            "{what}: {answer}"
+        );
     }
     assert!(server.seen().is_empty());
     let reported = sandbox.records().into_iter().filter(|record| {
-        record.denial.as_ref().is_some_and(|denial| denial.reason == EgressRefusal::PlaceholderMisused)
+        record
+            .denial
+            .as_ref()
+            .is_some_and(|denial| denial.reason == EgressRefusal::PlaceholderMisused)
     });
     assert_eq!(reported.count(), 6);
 }
@@ -81,8 +118,14 @@ fn a_placeholder_in_a_body_is_refused_even_across_chunks() {
         first.len(),
         second.len()
     );
-    let answer = sandbox.tls("api.example.org", server.port).say(&request).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 403") && answer.contains("the body"), "{answer}");
+    let answer = sandbox
+        .tls("api.example.org", server.port)
+        .say(&request)
+        .unwrap();
+    assert!(
+        answer.starts_with("HTTP/1.1 403") && answer.contains("the body"),
+        "{answer}"
+    );
     sandbox.refused(EgressRefusal::PlaceholderMisused);
     assert!(server.seen().is_empty());
 }
@@ -93,7 +136,10 @@ fn a_secret_that_the_server_says_back_does_not_come_back() {
     let sandbox = sandbox(&server);
     let bearer = format!("Authorization: Bearer {}\r\n", sandbox.credentials[0]);
     let answer = get(&sandbox, &server, "api.example.org", "/reflect/me", &bearer);
-    assert!(answer.contains("you said Bearer ****") && answer.contains(", did you not?"), "{answer}");
+    assert!(
+        answer.contains("you said Bearer ****") && answer.contains(", did you not?"),
+        "{answer}"
+    );
     assert!(answer.contains("x-reflected: Bearer ****"), "{answer}");
     assert!(!answer.contains(SECRET));
     assert!(sandbox.record(EgressStage::Request).redacted);
@@ -103,9 +149,21 @@ fn a_secret_that_the_server_says_back_does_not_come_back() {
 fn answers_are_asked_for_uncompressed_and_others_are_refused() {
     let server = Server::https();
     let sandbox = sandbox(&server);
-    let headers = format!("Authorization: Bearer {}\r\nAccept-Encoding: gzip, br\r\nRange: bytes=0-3\r\n", sandbox.credentials[0]);
-    let answer = get(&sandbox, &server, "api.example.org", "/compressed", &headers);
-    assert!(answer.starts_with("HTTP/1.1 502") && answer.contains("compressed"), "{answer}");
+    let headers = format!(
+        "Authorization: Bearer {}\r\nAccept-Encoding: gzip, br\r\nRange: bytes=0-3\r\n",
+        sandbox.credentials[0]
+    );
+    let answer = get(
+        &sandbox,
+        &server,
+        "api.example.org",
+        "/compressed",
+        &headers,
+    );
+    assert!(
+        answer.starts_with("HTTP/1.1 502") && answer.contains("compressed"),
+        "{answer}"
+    );
     let seen = &server.seen()[0];
     assert_eq!(seen.header("accept-encoding"), Some("identity"));
     assert_eq!(seen.header("range"), None);
@@ -128,10 +186,16 @@ fn a_secret_is_not_said_back_through_a_websocket() {
         head.push(byte[0]);
     }
     let seen = &server.seen()[0];
-    assert_eq!(seen.header("authorization"), Some(format!("Bearer {SECRET}").as_str()));
+    assert_eq!(
+        seen.header("authorization"),
+        Some(format!("Bearer {SECRET}").as_str())
+    );
     assert_eq!(seen.header("sec-websocket-extensions"), None);
     // The echo stands for a server that says the secret.
-    conversation.0.write_all(format!("<{SECRET}>g").as_bytes()).unwrap();
+    conversation
+        .0
+        .write_all(format!("<{SECRET}>g").as_bytes())
+        .unwrap();
     let mut echo = vec![0; SECRET.len() + 3];
     conversation.0.read_exact(&mut echo).unwrap();
     assert_eq!(echo, format!("<{}>g", "*".repeat(SECRET.len())).as_bytes());
@@ -140,7 +204,10 @@ fn a_secret_is_not_said_back_through_a_websocket() {
 #[test]
 fn no_secret_goes_unencrypted() {
     let server = Server::http();
-    let policy = POLICY.replace("port = PORT, private_addresses = true }", "port = PORT, protocol = \"http\", private_addresses = true }");
+    let policy = POLICY.replace(
+        "port = PORT, private_addresses = true }",
+        "port = PORT, protocol = \"http\", private_addresses = true }",
+    );
     let sandbox = Setup::policy(&policy, server.port).secret(SECRET).start();
     let mut stream = sandbox.connect("api.example.org", server.port);
     write!(stream, "GET /repos/a HTTP/1.1\r\nHost: api.example.org:{}\r\nAuthorization: Bearer {}\r\nConnection: close\r\n\r\n", server.port, sandbox.credentials[0]).unwrap();
@@ -170,15 +237,31 @@ fn git_pushes_and_clones_with_a_password_it_does_not_know() {
         how = "basic_password"
     "#;
     let sandbox = Setup::policy(policy, server.port).secret(SECRET).start();
-    let url = format!("https://me:{}@git.example.org:{}/project.git", sandbox.credentials[0], server.port);
+    let url = format!(
+        "https://me:{}@git.example.org:{}/project.git",
+        sandbox.credentials[0], server.port
+    );
     let script = format!(
         "set -e; git init -q -b main one; cd one; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m first; \
          git push -q {url} main; cd ..; git clone -q {url} two; git -C two log --format=%s"
     );
     let output = sandbox.run("sh", &["-c", &script]);
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "first\n", "{output:?}");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "first\n",
+        "{output:?}"
+    );
     let wanted = format!("Basic {}", STANDARD.encode(format!("me:{SECRET}")));
-    let authorized = server.seen().iter().filter(|seen| seen.header("authorization") == Some(&wanted)).count();
+    let authorized = server
+        .seen()
+        .iter()
+        .filter(|seen| seen.header("authorization") == Some(&wanted))
+        .count();
     assert!(authorized >= 3, "{authorized}");
-    assert!(sandbox.records().iter().any(|record| record.credentials == ["forge"]));
+    assert!(
+        sandbox
+            .records()
+            .iter()
+            .any(|record| record.credentials == ["forge"])
+    );
 }

@@ -38,7 +38,12 @@ async fn backend(root: &Path, seen: &Seen) -> Answer {
             .body(full(""))
             .unwrap();
     };
-    let uri = Request::get(&seen.target).body(()).unwrap().into_parts().0.uri;
+    let uri = Request::get(&seen.target)
+        .body(())
+        .unwrap()
+        .into_parts()
+        .0
+        .uri;
     let header = |name: &str| seen.header(name).unwrap_or_default().to_owned();
     let mut command = tokio::process::Command::new("git");
     command
@@ -65,7 +70,10 @@ async fn backend(root: &Path, seen: &Seen) -> Answer {
     });
     let output = child.wait_with_output().await.unwrap().stdout;
     feeding.await.unwrap();
-    let end = output.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+    let end = output
+        .windows(4)
+        .position(|four| four == b"\r\n\r\n")
+        .unwrap();
     let mut response = Response::builder();
     for line in String::from_utf8_lossy(&output[..end]).lines() {
         let (name, value) = line.split_once(": ").unwrap();

@@ -20,7 +20,9 @@ fn a_thousand_connections_at_once_are_served() {
         })
         .start();
     let address = sandbox.resolve("db.example.org").unwrap().to_string();
-    let mut open: Vec<TcpStream> = (0..1000).map(|_| sandbox.dial(&address, server.port).unwrap()).collect();
+    let mut open: Vec<TcpStream> = (0..1000)
+        .map(|_| sandbox.dial(&address, server.port).unwrap())
+        .collect();
     for (at, stream) in open.iter_mut().enumerate() {
         stream.write_all(&(at as u32).to_be_bytes()).unwrap();
     }
@@ -50,7 +52,10 @@ fn a_hello_that_never_ends_is_not_waited_for() {
     let mut stream = sandbox.connect("a.example.org", server.port);
     let mut slow = stream.try_clone().unwrap();
     let dripping = std::thread::spawn(move || {
-        for byte in [22, 3, 1, 2, 0, 1, 0, 1].into_iter().chain(std::iter::repeat_n(0, 200)) {
+        for byte in [22, 3, 1, 2, 0, 1, 0, 1]
+            .into_iter()
+            .chain(std::iter::repeat_n(0, 200))
+        {
             if slow.write_all(&[byte]).is_err() {
                 break;
             }
@@ -72,7 +77,9 @@ fn a_head_that_never_ends_is_not_waited_for() {
         .limits(|limits| limits.header_timeout_ms = 300)
         .start();
     let mut stream = sandbox.connect("a.example.org", server.port);
-    stream.write_all(b"GET / HTTP/1.1\r\nHost: a.example.org\r\nX-Slow: ").unwrap();
+    stream
+        .write_all(b"GET / HTTP/1.1\r\nHost: a.example.org\r\nX-Slow: ")
+        .unwrap();
     let started = Instant::now();
     let _ = stream.read_to_end(&mut Vec::new());
     assert!(started.elapsed() < Duration::from_secs(15));
@@ -95,10 +102,18 @@ fn a_connection_on_which_nothing_happens_is_closed() {
 #[test]
 fn bytes_beyond_the_limit_do_not_pass() {
     let server = Server::https();
-    let rules = ["a.example.org:PORT private", "b.example.org:PORT/** private"];
+    let rules = [
+        "a.example.org:PORT private",
+        "b.example.org:PORT/** private",
+    ];
     for name in ["a.example.org", "b.example.org"] {
-        let sandbox = Setup::rules(&rules, server.port).limits(|limits| limits.bytes_down = 2 << 20).start();
-        let answer = sandbox.tls(name, server.port).get(name, "/bytes/30000000", "").unwrap_or_default();
+        let sandbox = Setup::rules(&rules, server.port)
+            .limits(|limits| limits.bytes_down = 2 << 20)
+            .start();
+        let answer = sandbox
+            .tls(name, server.port)
+            .get(name, "/bytes/30000000", "")
+            .unwrap_or_default();
         assert!(answer.len() < 3 << 20, "{name}: {}", answer.len());
         sandbox.refused(EgressRefusal::LimitReached);
     }

@@ -13,9 +13,18 @@ fn connections_go_through_the_proxy_by_name() {
     resolver.set("a.example.org", &[]);
     let sandbox = Setup::rules(&["*.example.org:PORT"], server.port)
         .resolver(&resolver)
-        .proxy_variables(&[("HTTPS_PROXY", &format!("http://me:pw@127.0.0.1:{}", proxy.port)), ("NO_PROXY", "b.example.org")])
+        .proxy_variables(&[
+            (
+                "HTTPS_PROXY",
+                &format!("http://me:pw@127.0.0.1:{}", proxy.port),
+            ),
+            ("NO_PROXY", "b.example.org"),
+        ])
         .start();
-    let answer = sandbox.tls("a.example.org", server.port).get("a.example.org", "/", "").unwrap();
+    let answer = sandbox
+        .tls("a.example.org", server.port)
+        .get("a.example.org", "/", "")
+        .unwrap();
     assert!(answer.ends_with("hello from outside\n"));
     let asked = &proxy.seen()[0];
     assert_eq!(asked.target, format!("a.example.org:{}", server.port));
@@ -30,7 +39,10 @@ fn what_is_known_here_of_a_name_still_counts() {
     let sandbox = Setup::rules(&["a.example.org:PORT"], server.port)
         .proxy_variables(&[("HTTPS_PROXY", &format!("http://127.0.0.1:{}", proxy.port))])
         .start();
-    assert!(sandbox.resolve("a.example.org").is_err(), "it leads to loopback");
+    assert!(
+        sandbox.resolve("a.example.org").is_err(),
+        "it leads to loopback"
+    );
     sandbox.refused(EgressRefusal::AddressNotAllowed);
     assert_eq!(proxy.connections(), 0);
 }
@@ -41,7 +53,10 @@ fn opened_connections_use_it_too() {
     let sandbox = Setup::rules(&["GET a.example.org:PORT/** private"], server.port)
         .proxy_variables(&[("https_proxy", &format!("http://127.0.0.1:{}", proxy.port))])
         .start();
-    let answer = sandbox.tls("a.example.org", server.port).get(&format!("a.example.org:{}", server.port), "/", "").unwrap();
+    let answer = sandbox
+        .tls("a.example.org", server.port)
+        .get(&format!("a.example.org:{}", server.port), "/", "")
+        .unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     assert_eq!(proxy.seen().len(), 1);
 }

@@ -17,7 +17,10 @@ pub(crate) struct TestResolver {
 impl TestResolver {
     pub(crate) fn set(&self, name: &str, addresses: &[&str]) {
         let addresses = addresses.iter().map(|one| one.parse().unwrap()).collect();
-        self.names.lock().unwrap().insert(name.to_owned(), addresses);
+        self.names
+            .lock()
+            .unwrap()
+            .insert(name.to_owned(), addresses);
     }
 
     /// The names that were asked for outside.
@@ -30,6 +33,9 @@ impl NameResolver for TestResolver {
     fn resolve(&self, name: &DomainName) -> io::Result<Vec<IpAddr>> {
         self.asked.lock().unwrap().push(name.to_string());
         let names = self.names.lock().unwrap();
-        Ok(names.get(name.as_str()).cloned().unwrap_or_else(|| vec![crate::sandbox::loopback()]))
+        Ok(names
+            .get(name.as_str())
+            .cloned()
+            .unwrap_or_else(|| vec![crate::sandbox::loopback()]))
     }
 }

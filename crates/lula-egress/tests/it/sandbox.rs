@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use hickory_proto::op::{Message, Query, ResponseCode};
 use hickory_proto::rr::{Name, RData, RecordType};
 use lula_egress::{
-    BrokeredCredential, ConnectionRecord, Egress, EgressError, EgressHandle, EgressPolicy, EgressRefusal,
-    EgressStage, Outside, SandboxListeners,
+    BrokeredCredential, ConnectionRecord, Egress, EgressError, EgressHandle, EgressPolicy,
+    EgressRefusal, EgressStage, Outside, SandboxListeners,
 };
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustls::pki_types::ServerName;
@@ -119,7 +119,8 @@ impl Setup {
 
     pub(crate) fn proxy_variables(mut self, variables: &[(&str, &str)]) -> Self {
         for (name, value) in variables {
-            self.variables.push(((*name).to_owned(), (*value).to_owned()));
+            self.variables
+                .push(((*name).to_owned(), (*value).to_owned()));
         }
         self
     }
@@ -131,11 +132,22 @@ impl Setup {
     pub(crate) fn try_start(self) -> Result<Sandbox, EgressError> {
         let folder = tempfile::tempdir().unwrap();
         let resolv = folder.path().join("resolv.conf");
-        std::fs::write(&resolv, "nameserver 127.0.0.53\noptions timeout:2 attempts:1\n").unwrap();
+        std::fs::write(
+            &resolv,
+            "nameserver 127.0.0.53\noptions timeout:2 attempts:1\n",
+        )
+        .unwrap();
         let (control, theirs) = UnixStream::pair().unwrap();
         control.set_read_timeout(Some(SOON)).unwrap();
         let helper = Command::new("unshare")
-            .args(["--user", "--map-root-user", "--net", "--mount", "python3", "-c"])
+            .args([
+                "--user",
+                "--map-root-user",
+                "--net",
+                "--mount",
+                "python3",
+                "-c",
+            ])
             .arg(include_str!("namespace.py"))
             .arg(&resolv)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
@@ -144,7 +156,11 @@ impl Setup {
             .expect("unshare (util-linux), python3 and ip (iproute2) are needed");
         let mut sandbox = Sandbox {
             resolver: self.resolver.clone(),
-            credentials: self.credentials.iter().map(|one| one.placeholder().to_owned()).collect(),
+            credentials: self
+                .credentials
+                .iter()
+                .map(|one| one.placeholder().to_owned())
+                .collect(),
             handle: None,
             records: Arc::default(),
             control: Mutex::new(control),
@@ -152,9 +168,18 @@ impl Setup {
             folder,
         };
         let mut ready = [0; 6];
-        sandbox.control.lock().unwrap().read_exact(&mut ready).expect("the namespace is made");
+        sandbox
+            .control
+            .lock()
+            .unwrap()
+            .read_exact(&mut ready)
+            .expect("the namespace is made");
         let listeners = SandboxListeners {
-            tcp: self.ports.iter().map(|port| (*port, sandbox.socket("listen", "0.0.0.0", *port).unwrap())).collect(),
+            tcp: self
+                .ports
+                .iter()
+                .map(|port| (*port, sandbox.socket("listen", "0.0.0.0", *port).unwrap()))
+                .collect(),
             dns_udp: sandbox.socket("udp", "127.0.0.53", 53).unwrap(),
             dns_tcp: sandbox.socket("listen", "127.0.0.53", 53).unwrap(),
         };
@@ -165,9 +190,15 @@ impl Setup {
             extra_roots_pem: vec![authority().pem()],
         };
         let records = Arc::clone(&sandbox.records);
-        let handle = Egress::start(listeners, self.policy, self.credentials, outside, move |record| {
-            records.lock().unwrap().push(record);
-        })?;
+        let handle = Egress::start(
+            listeners,
+            self.policy,
+            self.credentials,
+            outside,
+            move |record| {
+                records.lock().unwrap().push(record);
+            },
+        )?;
         sandbox.handle = Some(handle);
         Ok(sandbox)
     }
@@ -201,7 +232,9 @@ impl Sandbox {
                 return Ok(descriptors.next().unwrap());
             }
         }
-        Err(String::from_utf8_lossy(&answer[..received.bytes]).trim().to_owned())
+        Err(String::from_utf8_lossy(&answer[..received.bytes])
+            .trim()
+            .to_owned())
     }
 
     /// Another listener, for a port that was not served from the start.
@@ -230,7 +263,9 @@ impl Sandbox {
         let mut stream = self.dial("127.0.0.53", 53).unwrap();
         let question = question(name, kind);
         let length = u16::try_from(question.len()).unwrap().to_be_bytes();
-        stream.write_all(&[&length[..], &question].concat()).unwrap();
+        stream
+            .write_all(&[&length[..], &question].concat())
+            .unwrap();
         let mut length = [0; 2];
         stream.read_exact(&mut length).unwrap();
         let mut answer = vec![0; usize::from(u16::from_be_bytes(length))];
@@ -249,7 +284,9 @@ impl Sandbox {
 
     /// A connection as programs make it: ask for the name, dial the answer.
     pub(crate) fn connect(&self, name: &str, port: u16) -> TcpStream {
-        let address = self.resolve(name).unwrap_or_else(|code| panic!("{name}: {code}"));
+        let address = self
+            .resolve(name)
+            .unwrap_or_else(|code| panic!("{name}: {code}"));
         self.dial(&address.to_string(), port).unwrap()
     }
 
@@ -266,7 +303,13 @@ impl Sandbox {
         self.tls_with(name, server, port, config)
     }
 
-    pub(crate) fn tls_with(&self, name: &str, server: ServerName<'static>, port: u16, config: ClientConfig) -> Conversation {
+    pub(crate) fn tls_with(
+        &self,
+        name: &str,
+        server: ServerName<'static>,
+        port: u16,
+        config: ClientConfig,
+    ) -> Conversation {
         let client = ClientConnection::new(Arc::new(config), server).unwrap();
         Conversation(StreamOwned::new(client, self.connect(name, port)))
     }
@@ -275,8 +318,13 @@ impl Sandbox {
         use rustls::pki_types::CertificateDer;
         use rustls::pki_types::pem::PemObject;
         let mut roots = RootCertStore::empty();
-        for pem in [authority().pem(), self.engine().ca_certificate_pem().to_owned()] {
-            roots.add(CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()).unwrap();
+        for pem in [
+            authority().pem(),
+            self.engine().ca_certificate_pem().to_owned(),
+        ] {
+            roots
+                .add(CertificateDer::from_pem_slice(pem.as_bytes()).unwrap())
+                .unwrap();
         }
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         ClientConfig::builder_with_provider(provider)
@@ -293,14 +341,26 @@ impl Sandbox {
 
     pub(crate) fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let bundle = self.folder.path().join("bundle.pem");
-        let pem = [authority().pem(), self.engine().ca_certificate_pem().to_owned()].concat();
+        let pem = [
+            authority().pem(),
+            self.engine().ca_certificate_pem().to_owned(),
+        ]
+        .concat();
         std::fs::write(&bundle, pem).unwrap();
         let mut command = Command::new("nsenter");
         command
-            .args(["--target", &self.helper.id().to_string(), "--user", "--net", "--mount", "--preserve-credentials", "--"])
+            .args([
+                "--target",
+                &self.helper.id().to_string(),
+                "--user",
+                "--net",
+                "--mount",
+                "--preserve-credentials",
+            ])
+            .arg(format!("--wd={}", self.folder.path().display()))
+            .arg("--")
             .arg(program)
             .args(arguments)
-            .current_dir(self.folder.path())
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.folder.path())
@@ -320,20 +380,32 @@ impl Sandbox {
         self.record_where(|record| record.stage == stage)
     }
 
-    pub(crate) fn record_where(&self, is_it: impl Fn(&ConnectionRecord) -> bool) -> ConnectionRecord {
+    pub(crate) fn record_where(
+        &self,
+        is_it: impl Fn(&ConnectionRecord) -> bool,
+    ) -> ConnectionRecord {
         let deadline = Instant::now() + SOON;
         loop {
             if let Some(record) = self.records().into_iter().find(|record| is_it(record)) {
                 return record;
             }
-            assert!(Instant::now() < deadline, "no such record among {:#?}", self.records());
+            assert!(
+                Instant::now() < deadline,
+                "no such record among {:#?}",
+                self.records()
+            );
             std::thread::sleep(Duration::from_millis(5));
         }
     }
 
     /// The record of what was refused for a reason.
     pub(crate) fn refused(&self, reason: EgressRefusal) -> ConnectionRecord {
-        self.record_where(|record| record.denial.as_ref().is_some_and(|denial| denial.reason == reason))
+        self.record_where(|record| {
+            record
+                .denial
+                .as_ref()
+                .is_some_and(|denial| denial.reason == reason)
+        })
     }
 }
 
@@ -351,14 +423,35 @@ pub(crate) struct Conversation(pub(crate) StreamOwned<ClientConnection, TcpStrea
 impl Conversation {
     /// Sends a request and reads the answer to its end, which closing the connection marks.
     pub(crate) fn say(mut self, request: &str) -> Result<String, String> {
-        self.0.write_all(request.as_bytes()).map_err(|error| error.to_string())?;
-        read_all(&mut self.0)
+        self.0
+            .write_all(request.as_bytes())
+            .map_err(|error| error.to_string())?;
+        read_all(&mut self.0).map(whole)
     }
 
     /// `GET` as programs send it.
     pub(crate) fn get(self, host: &str, path: &str, headers: &str) -> Result<String, String> {
-        self.say(&format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\n"))
+        self.say(&format!(
+            "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\n"
+        ))
     }
+}
+
+/// An answer with the pieces of its body put together.
+fn whole(answer: String) -> String {
+    let Some((head, mut rest)) = answer.split_once("\r\n\r\n") else {
+        return answer;
+    };
+    if !head.contains("transfer-encoding: chunked") {
+        return answer;
+    }
+    let mut all = format!("{head}\r\n\r\n");
+    while let Some((length, after)) = rest.split_once("\r\n") {
+        let length = usize::from_str_radix(length, 16).unwrap();
+        all.push_str(&after[..length]);
+        rest = &after[length + 2..];
+    }
+    all
 }
 
 /// All that comes until the end. A peer that ends without ceremony has ended too.
@@ -374,7 +467,10 @@ pub(crate) fn read_all(from: &mut impl Read) -> Result<String, String> {
 
 fn question(name: &str, kind: RecordType) -> Vec<u8> {
     let mut message = Message::query();
-    message.queries.push(Query::query(Name::from_ascii(format!("{name}.")).unwrap(), kind));
+    message.queries.push(Query::query(
+        Name::from_ascii(format!("{name}.")).unwrap(),
+        kind,
+    ));
     message.to_vec().unwrap()
 }
 

@@ -25,7 +25,9 @@ pub(crate) fn authority() -> &'static CertifiedIssuer<'static, KeyPair> {
     AUTHORITY.get_or_init(|| {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(rcgen::DnType::CommonName, "authority of the test");
+        params
+            .distinguished_name
+            .push(rcgen::DnType::CommonName, "authority of the test");
         CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
     })
 }
@@ -119,7 +121,10 @@ impl Server {
             let mut headers = hyper::HeaderMap::new();
             for line in text.lines().skip(1).filter(|line| !line.is_empty()) {
                 let (name, value) = line.split_once(": ").unwrap();
-                headers.insert(name.parse::<hyper::header::HeaderName>().unwrap(), value.parse().unwrap());
+                headers.insert(
+                    name.parse::<hyper::header::HeaderName>().unwrap(),
+                    value.parse().unwrap(),
+                );
             }
             let port: u16 = target.rsplit(':').next().unwrap().parse().unwrap();
             seen.lock().unwrap().push(Seen {
@@ -130,7 +135,10 @@ impl Server {
                 body: Vec::new(),
             });
             let mut server = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
-            stream.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await.unwrap();
+            stream
+                .write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                .await
+                .unwrap();
             let _ = tokio::io::copy_bidirectional(&mut stream, &mut server).await;
         })
     }
@@ -147,7 +155,8 @@ impl Server {
                             return;
                         };
                         if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
-                            let service = service_fn(move |request| answer(request, Arc::clone(&seen)));
+                            let service =
+                                service_fn(move |request| answer(request, Arc::clone(&seen)));
                             let _ = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
                                 .serve_connection(TokioIo::new(stream), service)
                                 .await;
@@ -171,7 +180,9 @@ impl Server {
             .enable_all()
             .build()
             .unwrap();
-        let listener = runtime.block_on(TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0)))).unwrap();
+        let listener = runtime
+            .block_on(TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))))
+            .unwrap();
         let port = listener.local_addr().unwrap().port();
         let seen = Arc::new(Mutex::new(Vec::new()));
         let connections = Arc::new(Mutex::new(0));
@@ -204,7 +215,10 @@ impl Server {
 fn server_config(alpn: &[&[u8]]) -> ServerConfig {
     let key = KeyPair::generate().unwrap();
     let names = vec!["example.org".to_owned(), "*.example.org".to_owned()];
-    let leaf = CertificateParams::new(names).unwrap().signed_by(&key, authority()).unwrap();
+    let leaf = CertificateParams::new(names)
+        .unwrap()
+        .signed_by(&key, authority())
+        .unwrap();
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
@@ -228,7 +242,10 @@ async fn serve_1(
         .await;
 }
 
-async fn answer(mut request: Request<Incoming>, seen: Arc<Mutex<Vec<Seen>>>) -> Result<Answer, hyper::Error> {
+async fn answer(
+    mut request: Request<Incoming>,
+    seen: Arc<Mutex<Vec<Seen>>>,
+) -> Result<Answer, hyper::Error> {
     let path = request.uri().path().to_owned();
     if path == "/socket" {
         return Ok(websocket(&mut request, &seen));
@@ -241,16 +258,30 @@ async fn answer(mut request: Request<Incoming>, seen: Arc<Mutex<Vec<Seen>>>) -> 
         // What was said, in pieces that a secret does not fit in.
         "reflect" => {
             let text = format!("you said {reflected}, did you not?");
-            let pieces: Vec<Bytes> = text.as_bytes().chunks(3).map(Bytes::copy_from_slice).collect();
+            let pieces: Vec<Bytes> = text
+                .as_bytes()
+                .chunks(3)
+                .map(Bytes::copy_from_slice)
+                .collect();
             let frames = stream::iter(pieces.into_iter().map(|piece| Ok(Frame::data(piece))));
-            built.header("x-reflected", reflected).body(StreamBody::new(frames).boxed_unsync()).unwrap()
+            built
+                .header("x-reflected", reflected)
+                .body(StreamBody::new(frames).boxed_unsync())
+                .unwrap()
         }
-        "compressed" => built.header("content-encoding", "gzip").body(full(reflected)).unwrap(),
+        "compressed" => built
+            .header("content-encoding", "gzip")
+            .body(full(reflected))
+            .unwrap(),
         "bytes" => {
             let count = path.split('/').nth(2).unwrap().parse().unwrap();
             built.body(full(vec![b'x'; count])).unwrap()
         }
-        "elsewhere" => built.status(302).header("location", "https://denied.example.org/").body(full("")).unwrap(),
+        "elsewhere" => built
+            .status(302)
+            .header("location", "https://denied.example.org/")
+            .body(full(""))
+            .unwrap(),
         _ => built.body(full("hello from outside\n")).unwrap(),
     })
 }

@@ -12,14 +12,20 @@ use crate::server::Server;
 fn a_program_speaks_tls_with_the_server_itself() {
     let server = Server::https();
     let sandbox = Setup::rules(&["files.example.org:PORT private"], server.port).start();
-    let answer = sandbox.tls("files.example.org", server.port).get("files.example.org", "/", "").unwrap();
+    let answer = sandbox
+        .tls("files.example.org", server.port)
+        .get("files.example.org", "/", "")
+        .unwrap();
     assert!(answer.ends_with("hello from outside\n"), "{answer}");
     let record = sandbox.record(EgressStage::Connection);
     assert_eq!(record.verdict, EgressVerdict::Allowed);
     assert_eq!(record.relay, Some(Relay::Spliced));
     assert_eq!(record.name.as_deref(), Some("files.example.org"));
     assert_eq!(record.address, Some([127, 0, 0, 1].into()));
-    assert_eq!(record.rule.unwrap(), format!("files.example.org:{} private", server.port));
+    assert_eq!(
+        record.rule.unwrap(),
+        format!("files.example.org:{} private", server.port)
+    );
     assert!(record.bytes_up > 200 && record.bytes_down > 500);
 }
 
@@ -42,7 +48,9 @@ fn an_address_that_no_name_led_to_is_refused() {
 fn a_server_name_other_than_the_name_asked_for_is_refused() {
     let server = Server::https();
     let sandbox = Setup::rules(&["*.example.org:PORT private"], server.port).start();
-    let said = sandbox.tls_as("a.example.org", "b.example.org", server.port, &[]).get("b.example.org", "/", "");
+    let said = sandbox
+        .tls_as("a.example.org", "b.example.org", server.port, &[])
+        .get("b.example.org", "/", "");
     assert!(said.unwrap_err().contains("AccessDenied"));
     sandbox.refused(EgressRefusal::ServerNameMismatch);
     assert_eq!(server.connections(), 0);
@@ -55,7 +63,9 @@ fn a_hello_without_a_server_name_is_refused() {
     let mut config = sandbox.client_config();
     config.enable_sni = false;
     let name = "a.example.org".to_owned().try_into().unwrap();
-    let said = sandbox.tls_with("a.example.org", name, server.port, config).get("a.example.org", "/", "");
+    let said = sandbox
+        .tls_with("a.example.org", name, server.port, config)
+        .get("a.example.org", "/", "");
     assert!(said.is_err());
     sandbox.refused(EgressRefusal::NoServerName);
     assert_eq!(server.connections(), 0);
@@ -66,7 +76,9 @@ fn a_proxy_request_to_a_tls_port_is_refused() {
     let server = Server::https();
     let sandbox = Setup::rules(&["a.example.org:PORT private"], server.port).start();
     let mut stream = sandbox.connect("a.example.org", server.port);
-    stream.write_all(b"CONNECT evil.example.com:443 HTTP/1.1\r\nHost: evil.example.com\r\n\r\n").unwrap();
+    stream
+        .write_all(b"CONNECT evil.example.com:443 HTTP/1.1\r\nHost: evil.example.com\r\n\r\n")
+        .unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
     assert_eq!(answer, [21, 3, 3, 0, 2, 2, 49]);
@@ -84,7 +96,9 @@ fn a_hidden_hello_goes_no_further_than_its_outer_name() {
     let grease = rustls::client::EchGreaseConfig::new(provider, public);
     let crypto = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut roots = rustls::RootCertStore::empty();
-    roots.add(pem(sandbox.engine().ca_certificate_pem())).unwrap();
+    roots
+        .add(pem(sandbox.engine().ca_certificate_pem()))
+        .unwrap();
     let config = rustls::ClientConfig::builder_with_provider(crypto)
         .with_ech(rustls::client::EchMode::Grease(grease))
         .unwrap()
@@ -92,9 +106,16 @@ fn a_hidden_hello_goes_no_further_than_its_outer_name() {
         .with_no_client_auth();
     // It trusts the engine's authority alone: were it spliced, it would refuse the server.
     let name = "a.example.org".to_owned().try_into().unwrap();
-    let answer = sandbox.tls_with("a.example.org", name, server.port, config).get("a.example.org", "/", "").unwrap();
+    let host = format!("a.example.org:{}", server.port);
+    let answer = sandbox
+        .tls_with("a.example.org", name, server.port, config)
+        .get(&host, "/", "")
+        .unwrap();
     assert!(answer.ends_with("hello from outside\n"));
-    assert_eq!(sandbox.record(EgressStage::Connection).relay, Some(Relay::Intercepted));
+    assert_eq!(
+        sandbox.record(EgressStage::Connection).relay,
+        Some(Relay::Intercepted)
+    );
 }
 
 fn pem(text: &str) -> rustls::pki_types::CertificateDer<'static> {
@@ -107,7 +128,9 @@ fn a_name_that_is_made_to_lead_elsewhere_is_judged_again_when_it_is_dialled() {
     let server = Server::https();
     let resolver = TestResolver::default();
     resolver.set("a.example.org", &["1.1.1.1"]);
-    let sandbox = Setup::rules(&["a.example.org:PORT"], server.port).resolver(&resolver).start();
+    let sandbox = Setup::rules(&["a.example.org:PORT"], server.port)
+        .resolver(&resolver)
+        .start();
     let address = sandbox.resolve("a.example.org").unwrap();
     for rebound in ["127.0.0.1", "169.254.169.254", "::ffff:127.0.0.1", "::1"] {
         resolver.set("a.example.org", &[rebound]);
@@ -120,7 +143,10 @@ fn a_name_that_is_made_to_lead_elsewhere_is_judged_again_when_it_is_dialled() {
     let record = sandbox.record_where(|record| {
         record.stage == EgressStage::Connection && record.verdict == EgressVerdict::Denied
     });
-    assert_eq!(record.denial.unwrap().reason, EgressRefusal::AddressNotAllowed);
+    assert_eq!(
+        record.denial.unwrap().reason,
+        EgressRefusal::AddressNotAllowed
+    );
     assert_eq!(server.connections(), 0);
 }
 
@@ -161,14 +187,25 @@ fn a_port_without_a_rule_is_refused_although_the_name_is_allowed() {
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
     assert_eq!(answer.len(), 7);
-    let denial = sandbox.refused(EgressRefusal::PortNotAllowed).denial.unwrap();
-    assert_eq!(denial.grant.unwrap(), format!("a.example.org:{}", server.port));
+    let denial = sandbox
+        .refused(EgressRefusal::PortNotAllowed)
+        .denial
+        .unwrap();
+    assert_eq!(
+        denial.grant.unwrap(),
+        format!("a.example.org:{}", server.port)
+    );
 }
 
 #[test]
 fn a_port_that_nothing_serves_is_refused_at_once() {
     let sandbox = Setup::rules(&["a.example.org:444 private"], 8443).start();
-    assert!(sandbox.dial("198.18.0.16", 25).unwrap_err().contains("refused"));
+    assert!(
+        sandbox
+            .dial("198.18.0.16", 25)
+            .unwrap_err()
+            .contains("refused")
+    );
 }
 
 #[test]
@@ -185,7 +222,10 @@ fn another_protocol_is_relayed_where_a_rule_says_so() {
     });
     stream.write_all(&sent).unwrap();
     stream.shutdown(std::net::Shutdown::Write).unwrap();
-    assert!(reading.join().unwrap() == sent, "every byte comes back in order");
+    assert!(
+        reading.join().unwrap() == sent,
+        "every byte comes back in order"
+    );
     let record = sandbox.record(EgressStage::Connection);
     assert_eq!((record.bytes_up, record.bytes_down), (3_000_000, 3_000_000));
 }
@@ -193,14 +233,23 @@ fn another_protocol_is_relayed_where_a_rule_says_so() {
 #[test]
 fn what_is_revoked_is_cut() {
     let server = Server::echo();
-    let sandbox = Setup::rules(&["tcp://db.example.org:PORT private", "tcp://kept.example.org:PORT private"], server.port).start();
+    let sandbox = Setup::rules(
+        &[
+            "tcp://db.example.org:PORT private",
+            "tcp://kept.example.org:PORT private",
+        ],
+        server.port,
+    )
+    .start();
     let mut cut = sandbox.connect("db.example.org", server.port);
     let mut kept = sandbox.connect("kept.example.org", server.port);
     for stream in [&mut cut, &mut kept] {
         stream.write_all(b"x").unwrap();
         stream.read_exact(&mut [0]).unwrap();
     }
-    let rule = format!("tcp://db.example.org:{} private", server.port).parse().unwrap();
+    let rule = format!("tcp://db.example.org:{} private", server.port)
+        .parse()
+        .unwrap();
     assert!(sandbox.engine().revoke(&rule).unwrap());
     assert_eq!(cut.read(&mut [0]).unwrap_or(0), 0);
     sandbox.refused(EgressRefusal::Revoked);
@@ -215,23 +264,52 @@ fn a_grant_opens_a_way_without_a_new_sandbox_and_can_be_taken_back() {
     let server = Server::https();
     let sandbox = Setup::rules(&[], server.port).start();
     assert!(sandbox.resolve("a.example.org").is_err());
-    let rule: lula_egress::EgressRule = format!("a.example.org:{} private", server.port).parse().unwrap();
+    let rule: lula_egress::EgressRule = format!("a.example.org:{} private", server.port)
+        .parse()
+        .unwrap();
     sandbox.engine().grant(rule.clone()).unwrap();
-    assert!(sandbox.tls("a.example.org", server.port).get("a.example.org", "/", "").is_ok());
+    assert!(
+        sandbox
+            .tls("a.example.org", server.port)
+            .get("a.example.org", "/", "")
+            .is_ok()
+    );
     assert_eq!(sandbox.engine().granted(), [rule.clone()]);
     assert!(sandbox.engine().revoke(&rule).unwrap());
     assert!(sandbox.resolve("a.example.org").is_err());
     let other = "a.example.org:9 private".parse().unwrap();
-    assert!(sandbox.engine().grant(other).unwrap_err().to_string().contains("no listener"));
+    assert!(
+        sandbox
+            .engine()
+            .grant(other)
+            .unwrap_err()
+            .to_string()
+            .contains("no listener")
+    );
 }
 
 #[test]
 fn another_port_can_be_served_later() {
     let server = Server::https();
     let sandbox = Setup::rules(&[], 8443).start();
-    sandbox.engine().listen(server.port, sandbox.listener(server.port)).unwrap();
-    sandbox.engine().grant(format!("a.example.org:{} private", server.port).parse().unwrap()).unwrap();
-    assert!(sandbox.tls("a.example.org", server.port).get("a.example.org", "/", "").is_ok());
+    sandbox
+        .engine()
+        .listen(server.port, sandbox.listener(server.port))
+        .unwrap();
+    sandbox
+        .engine()
+        .grant(
+            format!("a.example.org:{} private", server.port)
+                .parse()
+                .unwrap(),
+        )
+        .unwrap();
+    assert!(
+        sandbox
+            .tls("a.example.org", server.port)
+            .get("a.example.org", "/", "")
+            .is_ok()
+    );
 }
 
 #[test]
@@ -243,7 +321,12 @@ fn a_stopped_engine_lets_nothing_out() {
     open.read_exact(&mut [0]).unwrap();
     sandbox.stop_engine();
     assert_eq!(open.read(&mut [0]).unwrap_or(0), 0);
-    assert!(sandbox.dial("198.18.0.16", server.port).unwrap_err().contains("refused"));
+    assert!(
+        sandbox
+            .dial("198.18.0.16", server.port)
+            .unwrap_err()
+            .contains("refused")
+    );
     let record = sandbox.record(EgressStage::Connection);
     assert_eq!((record.bytes_up, record.bytes_down), (1, 1));
 }
