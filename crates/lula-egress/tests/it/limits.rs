@@ -110,9 +110,10 @@ fn bytes_beyond_the_limit_do_not_pass() {
         let sandbox = Setup::rules(&rules, server.port)
             .limits(|limits| limits.bytes_down = 2 << 20)
             .start();
+        let host = format!("{name}:{}", server.port);
         let answer = sandbox
             .tls(name, server.port)
-            .get(name, "/bytes/30000000", "")
+            .get(&host, "/bytes/30000000", "")
             .unwrap_or_default();
         assert!(answer.len() < 3 << 20, "{name}: {}", answer.len());
         sandbox.refused(EgressRefusal::LimitReached);
