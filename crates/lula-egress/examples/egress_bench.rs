@@ -41,7 +41,8 @@ use serde_json::{Value, json};
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// Bytes that one download moves.
-const DOWNLOAD: usize = 192 << 20;
+const DOWNLOAD: usize = DOWNLOAD_MIB as usize * (1 << 20);
+const DOWNLOAD_MIB: u32 = 192;
 /// Connects of one round.
 const CONNECTS: usize = 40;
 /// Where names are asked for in the namespace.
@@ -105,7 +106,7 @@ fn race(rounds: usize, folder: &Path, mitmdump: &Path, tinyproxy: &Path) -> Outc
     let port: u16 = line.trim().parse()?;
 
     let (sandbox, holder) = enter_namespace(&own, port)?;
-    let handle = engine(sandbox, port, folder)?;
+    let handle = engine(&sandbox, port, folder)?;
     std::fs::write(folder.join("engine.pem"), handle.ca_certificate_pem())?;
 
     let mut contenders = vec![
@@ -212,8 +213,8 @@ fn race(rounds: usize, folder: &Path, mitmdump: &Path, tinyproxy: &Path) -> Outc
     Ok(())
 }
 
-fn engine(sandbox: UnixStream, port: u16, folder: &Path) -> Outcome<EgressHandle> {
-    let mut descriptors = received(&sandbox, 3)?.into_iter();
+fn engine(sandbox: &UnixStream, port: u16, folder: &Path) -> Outcome<EgressHandle> {
+    let mut descriptors = received(sandbox, 3)?.into_iter();
     let mut next = || descriptors.next().ok_or("a descriptor is missing");
     let listeners = SandboxListeners {
         tcp: vec![(port, next()?)],
@@ -349,7 +350,7 @@ fn namespace(port: u16) -> Outcome<()> {
     drop((tcp, udp, names));
     // Until the race is over.
     let _ = control.lock().read(&mut [0]);
-    std::thread::sleep(Duration::from_secs(3600));
+    std::thread::sleep(Duration::from_hours(1));
     Ok(())
 }
 
@@ -451,7 +452,7 @@ fn client(way: &str, name: &str, port: u16, folder: &Path) -> Outcome<()> {
     }
     let started = Instant::now();
     get(DOWNLOAD)?;
-    let mib_per_s = DOWNLOAD as f64 / f64::from(1 << 20) / started.elapsed().as_secs_f64();
+    let mib_per_s = f64::from(DOWNLOAD_MIB) / started.elapsed().as_secs_f64();
     println!(
         "{}",
         json!({"mib_per_s": mib_per_s, "connect_us": connects})
@@ -530,7 +531,7 @@ fn start_tinyproxy(program: &Path, port: u16, folder: &Path) -> Outcome<Process>
 
 /// Waits until something listens.
 fn listening(port: u16) -> Outcome<()> {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
         if Instant::now() > deadline {
             return Err("it did not listen within a minute".into());

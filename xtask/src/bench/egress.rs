@@ -95,7 +95,8 @@ fn targets(report: &Value) -> Value {
     let number = |row: &str, field: &str| report[row][field].as_f64();
     let pair = |a: &str, b: &str, field: &str| number(a, field).zip(number(b, field));
     let spliced = pair("spliced", "direct", "mib_per_s").map(|(ours, theirs)| ours / theirs);
-    let intercepted = pair("intercepted", "mitmproxy", "mib_per_s").map(|(ours, theirs)| ours / theirs);
+    let intercepted =
+        pair("intercepted", "mitmproxy", "mib_per_s").map(|(ours, theirs)| ours / theirs);
     let added = pair("spliced", "direct", "connect_p50_us").map(|(ours, theirs)| ours - theirs);
     json!({
         "spliced_to_direct": {"value": spliced, "at_least": 0.8, "met": spliced.map(|value| value >= 0.8)},
@@ -110,7 +111,11 @@ fn table(report: &Value) -> String {
     );
     for (key, name, _) in ROWS {
         let row = &report[key];
-        let speed = |field: &str| row[field].as_f64().map_or("–".to_owned(), |value| format!("{value:.0}"));
+        let speed = |field: &str| {
+            row[field]
+                .as_f64()
+                .map_or("–".to_owned(), |value| format!("{value:.0}"))
+        };
         let time = |field: &str| row[field].as_f64().map_or("–".to_owned(), chart::human);
         let _ = match row["reason"].as_str() {
             Some(reason) => writeln!(out, "| {name} | not here: {reason} | | | | |"),
@@ -127,9 +132,18 @@ fn table(report: &Value) -> String {
     }
     out.push('\n');
     for (name, text) in [
-        ("spliced_to_direct", "spliced / direct, throughput (at least 0.8)"),
-        ("intercepted_to_mitmproxy", "intercepted / mitmproxy, throughput (at least 3)"),
-        ("connect_added_us", "µs that splicing adds to connect and TLS (at most 200)"),
+        (
+            "spliced_to_direct",
+            "spliced / direct, throughput (at least 0.8)",
+        ),
+        (
+            "intercepted_to_mitmproxy",
+            "intercepted / mitmproxy, throughput (at least 3)",
+        ),
+        (
+            "connect_added_us",
+            "µs that splicing adds to connect and TLS (at most 200)",
+        ),
     ] {
         let value = report["targets"][name]["value"].as_f64();
         let value = value.map_or("not measured".to_owned(), |value| format!("{value:.2}"));
@@ -150,7 +164,10 @@ fn plot(report: &Value) -> String {
             })
         })
         .collect();
-    chart::svg("Time to connect and agree on TLS, median with 95th percentile", &bars)
+    chart::svg(
+        "Time to connect and agree on TLS, median with 95th percentile",
+        &bars,
+    )
 }
 
 #[cfg(test)]

@@ -282,7 +282,7 @@ async fn splice(
     {
         Ok(dialled) => dialled,
         Err(failure) => {
-            let ended = explain(engine, record, admitted, failure);
+            let ended = explain(record, admitted, failure);
             if ruling.protocol == EgressProtocol::Tls {
                 refuse(stream, 443, "").await;
             }
@@ -298,7 +298,6 @@ async fn splice(
 
 /// A failure to reach a server as the end of its connection.
 pub(crate) fn explain(
-    engine: &Engine,
     record: &mut ConnectionRecord,
     admitted: &Admitted,
     failure: DialFailure,
@@ -306,7 +305,7 @@ pub(crate) fn explain(
     match failure {
         DialFailure::Connect(why) => Ended::Failed(why),
         DialFailure::Resolve(failure) => {
-            engine.describe_resolve_failure(record, &admitted.name, admitted.port, failure);
+            record.unresolved(&admitted.name, admitted.port, failure);
             match record.denial.take() {
                 Some(denial) => Ended::Refused(Refused {
                     reason: denial.reason,

@@ -43,7 +43,7 @@ impl Engine {
         port: u16,
         private: bool,
     ) -> Result<Dialled, DialFailure> {
-        if let Some(proxy) = self.outside().proxy.for_connection(name, port) {
+        if let Some(proxy) = self.outside().proxy.for_connection(name) {
             self.is_not_refused(name, private).await?;
             let stream = through(&proxy, name, port).await.map_err(|why| {
                 DialFailure::Connect(format!(

@@ -178,13 +178,10 @@ impl Engine {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn is_proxied_for(&self, name: &DomainName, port: u16) -> bool {
-        self.outside.proxy.for_connection(name, port).is_some()
-    }
-
     /// Whether connections to a name go through a proxy, which resolves it.
     pub(crate) fn is_proxied(&self, name: &DomainName) -> bool {
-        self.is_proxied_for(name, 443)
+        let proxy = &self.outside.proxy;
+        proxy.for_connection(name).is_some() || proxy.for_http(name).is_some()
     }
 
     /// Notes an open connection; what resolves when it is to be cut.

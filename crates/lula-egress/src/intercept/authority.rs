@@ -16,9 +16,9 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use crate::{DomainName, EgressError, Outside};
 
 /// Certificates begin to count so long ago: clocks differ.
-const EARLIER: Duration = Duration::from_secs(24 * 3600);
+const EARLIER: Duration = Duration::from_hours(24);
 /// And end so long from now: longer than any sandbox lives, shorter than what programs distrust.
-const LATER: Duration = Duration::from_secs(30 * 24 * 3600);
+const LATER: Duration = Duration::from_hours(30 * 24);
 /// Most certificates kept.
 const MOST_LEAVES: usize = 4096;
 

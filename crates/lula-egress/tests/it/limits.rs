@@ -23,13 +23,13 @@ fn a_thousand_connections_at_once_are_served() {
     let mut open: Vec<TcpStream> = (0..1000)
         .map(|_| sandbox.dial(&address, server.port).unwrap())
         .collect();
-    for (at, stream) in open.iter_mut().enumerate() {
-        stream.write_all(&(at as u32).to_be_bytes()).unwrap();
+    for (at, stream) in (0_u32..).zip(&mut open) {
+        stream.write_all(&at.to_be_bytes()).unwrap();
     }
-    for (at, stream) in open.iter_mut().enumerate() {
+    for (at, stream) in (0_u32..).zip(&mut open) {
         let mut answer = [0; 4];
         stream.read_exact(&mut answer).unwrap();
-        assert_eq!(u32::from_be_bytes(answer) as usize, at);
+        assert_eq!(u32::from_be_bytes(answer), at);
     }
     // One more is turned away, and says why.
     let mut more = sandbox.dial(&address, server.port).unwrap();
@@ -127,12 +127,12 @@ fn too_many_connections_in_a_second_are_turned_away() {
         .limits(|limits| limits.connects_per_second = 3)
         .start();
     let address = sandbox.resolve("db.example.org").unwrap().to_string();
-    let served = (0..30)
+    let answered = (0..30)
         .filter(|_| {
             let mut stream = sandbox.dial(&address, server.port).unwrap();
             stream.write_all(b"x").is_ok() && stream.read(&mut [0]).unwrap_or(0) == 1
         })
         .count();
-    assert!((3..30).contains(&served), "{served}");
+    assert!((3..30).contains(&answered), "{answered}");
     sandbox.refused(EgressRefusal::LimitReached);
 }

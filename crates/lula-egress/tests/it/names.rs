@@ -102,7 +102,7 @@ fn a_name_that_leads_into_a_private_network_is_refused_unless_a_rule_says_so() {
         .refused(EgressRefusal::AddressNotAllowed)
         .denial
         .unwrap();
-    assert_eq!(denial.grant.as_deref(), Some("a.example.org:443 private"));
+    assert_eq!(denial.grant.as_deref(), Some("a.example.org:8443 private"));
     resolver.set("a.example.org", &["10.0.0.1", "1.1.1.1"]);
     assert!(sandbox.resolve("a.example.org").is_ok());
 }

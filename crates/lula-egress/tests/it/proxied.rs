@@ -60,3 +60,23 @@ fn opened_connections_use_it_too() {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     assert_eq!(proxy.seen().len(), 1);
 }
+
+#[test]
+fn plain_http_names_its_host_to_the_proxy() {
+    let proxy = Server::http();
+    let resolver = TestResolver::default();
+    resolver.set("deb.example.org", &[]);
+    let sandbox = Setup::rules(&["http://deb.example.org:PORT"], 80)
+        .resolver(&resolver)
+        .proxy_variables(&[(
+            "HTTP_PROXY",
+            &format!("http://me:pw@127.0.0.1:{}", proxy.port),
+        )])
+        .start();
+    let output = sandbox.run("curl", &["-sS", "http://deb.example.org/dists/stable"]);
+    assert_eq!(output.stdout, b"hello from outside\n", "{output:?}");
+    let asked = &proxy.seen()[0];
+    assert_eq!(asked.target, "http://deb.example.org/dists/stable");
+    assert_eq!(asked.header("host"), Some("deb.example.org"));
+    assert_eq!(asked.header("proxy-authorization"), Some("Basic bWU6cHc="));
+}

@@ -87,12 +87,6 @@ impl Setup {
         self
     }
 
-    /// Serves another port too.
-    pub(crate) fn port(mut self, port: u16) -> Self {
-        self.ports.push(port);
-        self
-    }
-
     pub(crate) fn resolver(mut self, resolver: &TestResolver) -> Self {
         self.resolver = resolver.clone();
         self

@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 
 use lula_egress::{EgressRefusal, EgressStage, EgressVerdict, Relay};
+use rustls::crypto::hpke::Hpke as _;
 
 use crate::resolver::TestResolver;
 use crate::sandbox::Setup;
@@ -90,7 +91,6 @@ fn a_proxy_request_to_a_tls_port_is_refused() {
 fn a_hidden_hello_goes_no_further_than_its_outer_name() {
     let server = Server::https();
     let sandbox = Setup::rules(&["a.example.org:PORT private"], server.port).start();
-    use rustls::crypto::hpke::Hpke;
     let provider = rustls::crypto::aws_lc_rs::hpke::DH_KEM_X25519_HKDF_SHA256_AES_128;
     let (public, _) = provider.generate_key_pair().unwrap();
     let grease = rustls::client::EchGreaseConfig::new(provider, public);
@@ -274,7 +274,7 @@ fn a_grant_opens_a_way_without_a_new_sandbox_and_can_be_taken_back() {
             .get("a.example.org", "/", "")
             .is_ok()
     );
-    assert_eq!(sandbox.engine().granted(), [rule.clone()]);
+    assert_eq!(sandbox.engine().granted(), std::slice::from_ref(&rule));
     assert!(sandbox.engine().revoke(&rule).unwrap());
     assert!(sandbox.resolve("a.example.org").is_err());
     let other = "a.example.org:9 private".parse().unwrap();
