@@ -153,7 +153,7 @@ fn run(
                 for task in tasks {
                     task.abort();
                 }
-                engine.cut_all();
+                engine.end();
                 let _ = tokio::time::timeout(LAST_RECORDS, places.all_free()).await;
             });
         }

@@ -79,8 +79,8 @@ pub(super) async fn serve(engine: Arc<Engine>, stream: TcpStream, client: Socket
         Ok(admitted) => {
             let is_cut = engine.opened(number, &admitted.name, admitted.port, &admitted.ruling);
             // A rule that was revoked since it was asked found no connection to cut.
-            let still =
-                engine
+            let still = !engine.is_ending()
+                && engine
                     .rules()
                     .still_allows(&admitted.name, admitted.port, &admitted.ruling);
             let ended = if still {
@@ -99,10 +99,11 @@ pub(super) async fn serve(engine: Arc<Engine>, stream: TcpStream, client: Socket
             conclude(&mut record, ended, &meter);
         }
         Err(refused) => {
-            let port = dialled.port();
             let text = refused.text.clone();
             conclude(&mut record, Err(Ended::Refused(refused)), &meter);
-            refuse(stream, port, &text).await;
+            engine.told(record, started);
+            refuse(stream, dialled.port(), &text).await;
+            return;
         }
     }
     record.bytes_up = meter.up();
