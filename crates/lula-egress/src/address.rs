@@ -1,6 +1,6 @@
 //! Which addresses a name may lead to. Pure.
 //!
-//! A name belongs to whoever answers for it, so an allowed name can be made to lead into the operator's own
+//! A name belongs to the server that answers for it, so an allowed name can be made to lead into the operator's own
 //! network. Addresses are judged after each resolution, in every form an IPv4 address can hide in.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// What an address is, as far as a rule can speak of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AddressKind {
-    /// Reachable from everywhere.
+    /// Of the network that everyone shares.
     Public,
     /// Of this machine or a private network: allowed where a rule says `private_addresses`.
     Private,

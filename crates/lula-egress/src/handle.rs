@@ -122,7 +122,7 @@ fn are_those_of(
     Ok(())
 }
 
-/// The engine's thread.
+/// What the engine's thread does until it is stopped.
 fn run(
     engine: &Arc<Engine>,
     listeners: SandboxListeners,

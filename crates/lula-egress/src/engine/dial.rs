@@ -19,7 +19,7 @@ const IMPATIENCE: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Most bytes of a proxy's answer.
 const LONGEST_ANSWER: usize = 8 * 1024;
-/// Most addresses tried.
+/// Most addresses of one name that are tried.
 const MOST_ADDRESSES: usize = 6;
 
 /// A connection to a server.

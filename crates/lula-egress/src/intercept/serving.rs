@@ -67,7 +67,7 @@ impl Serving {
         }
     }
 
-    /// HTTP without TLS.
+    /// Serves HTTP without TLS.
     pub(crate) async fn plain(
         self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -76,7 +76,7 @@ impl Serving {
         self.serve(stream, false, record).await
     }
 
-    /// TLS, with a certificate of the sandbox's authority.
+    /// Serves HTTP in TLS, with a certificate of the sandbox's authority.
     pub(crate) async fn tls(
         self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,

@@ -20,7 +20,7 @@ pub(crate) enum Asked {
     Noise,
     /// Something that is refused without looking at any name.
     Refused(Vec<u8>),
-    /// A name.
+    /// One name, which rules decide about.
     Name(Question),
 }
 

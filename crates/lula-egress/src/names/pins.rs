@@ -13,7 +13,7 @@ use crate::DomainName;
 /// The first address handed out, and how many there are.
 const FIRST: u32 = u32::from_be_bytes([198, 18, 0, 16]);
 const SPAN: u32 = (1 << 17) - 32;
-/// Most names remembered.
+/// Most names that are remembered at once.
 const MOST: usize = 8192;
 /// A name that was not used for so long may be forgotten for another one.
 const FORGETTABLE: Duration = Duration::from_mins(10);
