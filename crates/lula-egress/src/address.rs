@@ -1,6 +1,6 @@
 //! Which addresses a name may lead to. Pure.
 //!
-//! A name belongs to whoever answers for it, so an allowed name can be made to lead into the operator's own
+//! A name belongs to the server that answers for it, so an allowed name can be made to lead into the operator's own
 //! network. Addresses are judged after each resolution, in every form an IPv4 address can hide in.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// What an address is, as far as a rule can speak of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AddressKind {
-    /// Reachable from everywhere.
+    /// Of the network that everyone shares.
     Public,
     /// Of this machine or a private network: allowed where a rule says `private_addresses`.
     Private,
@@ -33,28 +33,44 @@ impl AddressKind {
     }
 }
 
+/// Metadata services beside the link-local ones: Alibaba's, within the carrier-grade range, and Azure's wire
+/// server, a public address.
+const METADATA_V4: [Ipv4Addr; 2] = [
+    Ipv4Addr::new(100, 100, 100, 200),
+    Ipv4Addr::new(168, 63, 129, 16),
+];
+
+/// Metadata services on unique local addresses: AWS's and Oracle's, Google's, Scaleway's.
+const METADATA_V6: [Ipv6Addr; 3] = [
+    Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254),
+    Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
+    Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42),
+];
+
 fn of_v4(address: Ipv4Addr) -> AddressKind {
-    let [a, b, c, d] = address.octets();
-    match (a, b, c, d) {
-        // Alibaba's metadata service, within the carrier-grade range; Azure's wire server, a public address.
-        (100, 100, 100, 200) | (168, 63, 129, 16) => AddressKind::Never,
-        (10 | 127, ..) | (172, 16..=31, ..) | (192, 168, ..) | (100, 64..=127, ..) => {
+    if METADATA_V4.contains(&address) {
+        return AddressKind::Never;
+    }
+    match address.octets() {
+        [10 | 127, ..] | [172, 16..=31, ..] | [192, 168, ..] | [100, 64..=127, ..] => {
             AddressKind::Private
         }
-        // 0/8, link-local, protocol assignments, 6to4 relays, documentation, benchmarking, multicast and up.
-        (0 | 224.., ..)
-        | (169, 254, ..)
-        | (192, 0, 0 | 2, _)
-        | (192, 88, 99, _)
-        | (198, 18 | 19, ..)
-        | (198, 51, 100, _)
-        | (203, 0, 113, _) => AddressKind::Never,
+        // 0/8, multicast and up; link-local; protocol assignments and 6to4 relays; benchmarking; documentation.
+        [0 | 224.., ..]
+        | [169, 254, ..]
+        | [192, 0, 0 | 2, _]
+        | [192, 88, 99, _]
+        | [198, 18 | 19, ..]
+        | [198, 51, 100, _]
+        | [203, 0, 113, _] => AddressKind::Never,
         _ => AddressKind::Public,
     }
 }
 
 fn of_v6(address: Ipv6Addr) -> AddressKind {
-    let s = address.segments();
+    if METADATA_V6.contains(&address) {
+        return AddressKind::Never;
+    }
     if address == Ipv6Addr::LOCALHOST {
         return AddressKind::Private;
     }
@@ -66,16 +82,10 @@ fn of_v6(address: Ipv6Addr) -> AddressKind {
             AddressKind::Public | AddressKind::Private => AddressKind::Private,
         };
     }
-    match s {
-        // Metadata services on unique local addresses: AWS and Oracle, Google, Scaleway.
-        [0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254]
-        | [0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254]
-        | [0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42] => AddressKind::Never,
+    match address.segments() {
         [0xfc00..=0xfdff, ..] => AddressKind::Private,
         // Of 2000::/3: Teredo and protocol assignments, documentation. Outside it nothing is assigned.
-        [0x2001, 0..=0x1ff, ..] | [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => {
-            AddressKind::Never
-        }
+        [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => AddressKind::Never,
         [0x2000..=0x3fff, ..] => AddressKind::Public,
         _ => AddressKind::Never,
     }
@@ -84,20 +94,16 @@ fn of_v6(address: Ipv6Addr) -> AddressKind {
 /// The IPv4 address that an IPv6 address stands for: mapped, compatible, translated (RFC 2765), NAT64 with
 /// the well-known and the local prefix, 6to4, and interface identifiers of ISATAP.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
-    let s = address.segments();
-    let v4 = |high: u16, low: u16| {
-        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
-        Some(Ipv4Addr::new(a, b, c, d))
+    let ([0, 0, 0, 0, 0, 0 | 0xffff, high, low]
+    | [0, 0, 0, 0, 0xffff, 0, high, low]
+    | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+    | [0x64, 0xff9b, 1, _, _, _, high, low]
+    | [0x2002, high, low, ..]
+    | [_, _, _, _, 0 | 0x200, 0x5efe, high, low]) = address.segments()
+    else {
+        return None;
     };
-    match s {
-        [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
-        | [0, 0, 0, 0, 0xffff, 0, high, low]
-        | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
-        | [0x64, 0xff9b, 1, _, _, _, high, low]
-        | [0x2002, high, low, ..]
-        | [_, _, _, _, 0 | 0x200, 0x5efe, high, low] => v4(high, low),
-        _ => None,
-    }
+    Some(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)))
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ impl Egress {
             .name("lula-egress".to_owned())
             .spawn({
                 let (engine, places) = (Arc::clone(&engine), places.clone());
-                move || run(engine, listeners, places, is_stopped, &told)
+                move || run(&engine, listeners, &places, is_stopped, &told)
             })
             .map_err(EgressError::Start)?;
         let runtime = started.recv().map_err(|_| EgressError::Ended)??;
@@ -122,11 +122,11 @@ fn are_those_of(
     Ok(())
 }
 
-/// The engine's thread.
+/// What the engine's thread does until it is stopped.
 fn run(
-    engine: Arc<Engine>,
+    engine: &Arc<Engine>,
     listeners: SandboxListeners,
-    places: accept::Places,
+    places: &accept::Places,
     is_stopped: oneshot::Receiver<()>,
     told: &mpsc::Sender<Result<Handle, EgressError>>,
 ) {
@@ -143,7 +143,7 @@ fn run(
     };
     let serving = {
         let _inside = runtime.enter();
-        serve(&engine, listeners, &places)
+        serve(engine, listeners, places)
     };
     match serving {
         Ok(tasks) => {
@@ -153,7 +153,7 @@ fn run(
                 for task in tasks {
                     task.abort();
                 }
-                engine.cut_all();
+                engine.end();
                 let _ = tokio::time::timeout(LAST_RECORDS, places.all_free()).await;
             });
         }

@@ -40,8 +40,9 @@ pub enum FirstBytes {
     Other(&'static str),
 }
 
-/// Reads the beginning of a connection.
+/// Reads the beginning of a connection. Once it is more than incomplete, further bytes change nothing.
 pub fn read_client_hello(bytes: &[u8]) -> FirstBytes {
+    let bytes = &bytes[..bytes.len().min(LONGEST_HELLO)];
     match handshake(bytes) {
         Ok(Some(message)) => match hello(&message) {
             Ok(hello) => FirstBytes::Hello(hello),
@@ -80,7 +81,8 @@ fn handshake(mut bytes: &[u8]) -> Result<Option<Vec<u8>>, &'static str> {
             if wanted > LONGEST_HELLO {
                 return Err("the TLS hello is too long");
             }
-            if message.len() > wanted {
+            // Said by the record's length, before its bytes are there: an answer never changes with more.
+            if message.len() + (length - record.len()) > wanted {
                 return Err("something follows the TLS hello in its record");
             }
             if message.len() == wanted {

@@ -150,13 +150,31 @@ fn an_endless_hello_ends() {
         read_client_hello(&record(&huge)),
         FirstBytes::Other(_)
     ));
-    let drops: Vec<u8> = std::iter::repeat_n(record(&[1]), 1).flatten().collect();
-    assert_eq!(read_client_hello(&drops), FirstBytes::Incomplete);
+    let drip: Vec<u8> = record(&[0]).repeat(40_000);
+    let drip = [record(&[1, 0, 0x70, 0]), drip].concat();
+    assert!(matches!(read_client_hello(&drip), FirstBytes::Other(_)));
     let empty = [22, 3, 1, 0, 0];
     assert!(matches!(read_client_hello(&empty), FirstBytes::Other(_)));
 }
 
 proptest! {
+    #[test]
+    fn more_bytes_never_change_an_answer(at in 0..120_usize, byte: u8, more: Vec<u8>) {
+        let mut whole = record(&hello_with(&[names(&["a.example.org"])]));
+        let length = whole.len();
+        whole[at % length] = byte;
+        whole.extend(more);
+        let mut decided = None;
+        for end in 0..=whole.len() {
+            let answer = read_client_hello(&whole[..end]);
+            match &decided {
+                Some(decided) => prop_assert_eq!(decided, &answer),
+                None if answer == FirstBytes::Incomplete => {}
+                None => decided = Some(answer),
+            }
+        }
+    }
+
     #[test]
     fn hostile_bytes_never_panic(bytes: Vec<u8>) {
         let _ = read_client_hello(&bytes);

@@ -42,8 +42,8 @@ pub use listeners::SandboxListeners;
 pub use outside::{NameResolver, Outside, SystemResolver, UpstreamProxy};
 pub use policy::{
     CredentialRule, CredentialSource, DomainName, DomainPattern, EgressGroups, EgressLimits,
-    EgressNarrowing, EgressNarrowingLimits, EgressPolicy, EgressProtocol, EgressRule, HttpMethod,
-    InvalidEgress, PathGlob, RequestDetail,
+    EgressNarrowing, EgressNarrowingLimits, EgressPolicy, EgressProtocol, EgressRule,
+    InvalidEgress, MethodName, PathGlob, RequestDetail,
 };
 pub use record::{
     ConnectionRecord, EgressDenial, EgressRefusal, EgressStage, EgressVerdict, Relay,

@@ -135,7 +135,7 @@ impl UpstreamProxy {
     }
 
     /// The proxy that is asked for a tunnel to a name.
-    pub(crate) fn for_connection(&self, name: &DomainName, _port: u16) -> Option<ProxyAddress> {
+    pub(crate) fn for_connection(&self, name: &DomainName) -> Option<ProxyAddress> {
         self.for_tls.clone().filter(|_| !self.is_without(name))
     }
 
@@ -260,26 +260,19 @@ mod tests {
             ("https_proxy", "http://proxy.corp:3128/"),
             ("NO_PROXY", "localhost, .corp.example"),
         ]);
-        let found = proxy.for_connection(&name("pypi.org"), 443).unwrap();
+        let found = proxy.for_connection(&name("pypi.org")).unwrap();
         assert_eq!(found.shown(), "proxy.corp:3128");
         assert!(proxy.for_http(&name("pypi.org")).is_none());
         for direct in ["git.corp.example", "corp.example"] {
-            assert!(
-                proxy.for_connection(&name(direct), 443).is_none(),
-                "{direct}"
-            );
+            assert!(proxy.for_connection(&name(direct)).is_none(), "{direct}");
         }
-        assert!(
-            proxy
-                .for_connection(&name("notcorp.example"), 443)
-                .is_some()
-        );
+        assert!(proxy.for_connection(&name("notcorp.example")).is_some());
     }
 
     #[test]
     fn its_password_is_sent_and_not_shown() {
         let proxy = proxy(&[("ALL_PROXY", "http://me:p%40ss@proxy.corp:3128")]);
-        let found = proxy.for_connection(&name("pypi.org"), 443).unwrap();
+        let found = proxy.for_connection(&name("pypi.org")).unwrap();
         assert_eq!(found.authorization().unwrap(), "Basic bWU6cEBzcw==");
         assert!(!format!("{proxy:?}").contains("ss"));
         let bad = UpstreamProxy::from_variables([(
@@ -298,7 +291,7 @@ mod tests {
         let found = proxy(&[("HTTP_PROXY", "[::1]:8080"), ("HTTPS_PROXY", "proxy")]);
         assert_eq!(found.for_http(&name("a.org")).unwrap().shown(), "::1:8080");
         assert_eq!(
-            found.for_connection(&name("a.org"), 443).unwrap().shown(),
+            found.for_connection(&name("a.org")).unwrap().shown(),
             "proxy:80"
         );
     }

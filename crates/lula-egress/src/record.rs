@@ -17,7 +17,7 @@ pub enum EgressStage {
     Request,
 }
 
-/// How it ended.
+/// What became of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EgressVerdict {

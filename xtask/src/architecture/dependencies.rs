@@ -6,7 +6,8 @@ use crate::repository::{Dependency, Metadata, Package};
 /// The one crate that speaks to models, and so to the network as a client.
 const SPEAKS_HTTP: &str = "lula-models";
 
-/// Crates that make requests of their own.
+/// Crates that make requests of their own. `hyper` is none: it speaks HTTP for the servers of this workspace
+/// and for `lula-egress`, which relays the requests of a sandbox and makes none of its own.
 const HTTP_CLIENTS: &[&str] = &[
     "attohttpc",
     "awc",

@@ -43,6 +43,9 @@ pub(crate) async fn serve(engine: Arc<Engine>, listener: TcpListener, places: Pl
                 continue;
             }
         };
+        if engine.is_ending() {
+            return;
+        }
         let port = stream.local_addr().map_or(0, |address| address.port());
         let place = Arc::clone(&places.free).try_acquire_owned();
         let (Ok(place), true) = (place, engine.connects_rate.take(Instant::now())) else {

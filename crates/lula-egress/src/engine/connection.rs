@@ -79,8 +79,8 @@ pub(super) async fn serve(engine: Arc<Engine>, stream: TcpStream, client: Socket
         Ok(admitted) => {
             let is_cut = engine.opened(number, &admitted.name, admitted.port, &admitted.ruling);
             // A rule that was revoked since it was asked found no connection to cut.
-            let still =
-                engine
+            let still = !engine.is_ending()
+                && engine
                     .rules()
                     .still_allows(&admitted.name, admitted.port, &admitted.ruling);
             let ended = if still {
@@ -99,10 +99,11 @@ pub(super) async fn serve(engine: Arc<Engine>, stream: TcpStream, client: Socket
             conclude(&mut record, ended, &meter);
         }
         Err(refused) => {
-            let port = dialled.port();
             let text = refused.text.clone();
             conclude(&mut record, Err(Ended::Refused(refused)), &meter);
-            refuse(stream, port, &text).await;
+            engine.told(record, started);
+            refuse(stream, dialled.port(), &text).await;
+            return;
         }
     }
     record.bytes_up = meter.up();
@@ -282,7 +283,7 @@ async fn splice(
     {
         Ok(dialled) => dialled,
         Err(failure) => {
-            let ended = explain(engine, record, admitted, failure);
+            let ended = explain(record, admitted, failure);
             if ruling.protocol == EgressProtocol::Tls {
                 refuse(stream, 443, "").await;
             }
@@ -298,7 +299,6 @@ async fn splice(
 
 /// A failure to reach a server as the end of its connection.
 pub(crate) fn explain(
-    engine: &Engine,
     record: &mut ConnectionRecord,
     admitted: &Admitted,
     failure: DialFailure,
@@ -306,7 +306,7 @@ pub(crate) fn explain(
     match failure {
         DialFailure::Connect(why) => Ended::Failed(why),
         DialFailure::Resolve(failure) => {
-            engine.describe_resolve_failure(record, &admitted.name, admitted.port, failure);
+            record.unresolved(&admitted.name, admitted.port, failure);
             match record.denial.take() {
                 Some(denial) => Ended::Refused(Refused {
                     reason: denial.reason,

@@ -19,7 +19,7 @@ const IMPATIENCE: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Most bytes of a proxy's answer.
 const LONGEST_ANSWER: usize = 8 * 1024;
-/// Most addresses tried.
+/// Most addresses of one name that are tried.
 const MOST_ADDRESSES: usize = 6;
 
 /// A connection to a server.
@@ -43,7 +43,7 @@ impl Engine {
         port: u16,
         private: bool,
     ) -> Result<Dialled, DialFailure> {
-        if let Some(proxy) = self.outside().proxy.for_connection(name, port) {
+        if let Some(proxy) = self.outside().proxy.for_connection(name) {
             self.is_not_refused(name, private).await?;
             let stream = through(&proxy, name, port).await.map_err(|why| {
                 DialFailure::Connect(format!(

@@ -11,7 +11,7 @@ mod relay;
 pub(crate) mod resolve;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
@@ -51,6 +51,7 @@ pub(crate) struct Engine {
     traffic: Arc<Traffic>,
     open: Mutex<HashMap<u64, OpenConnection>>,
     numbers: AtomicU64,
+    ending: AtomicBool,
     recorder: Recorder,
     names_told: Mutex<HashSet<(String, EgressVerdict)>>,
     attribution: Mutex<Option<String>>,
@@ -86,6 +87,7 @@ impl Engine {
             traffic: Arc::new(Traffic::new(limits.bytes_up, limits.bytes_down)),
             open: Mutex::default(),
             numbers: AtomicU64::new(1),
+            ending: AtomicBool::new(false),
             names_told: Mutex::default(),
             attribution: Mutex::default(),
             ports: Mutex::default(),
@@ -167,24 +169,26 @@ impl Engine {
         was
     }
 
-    /// Cuts every connection.
-    pub(crate) fn cut_all(&self) {
+    /// Admits no connection any more, and cuts those that are open.
+    pub(crate) fn end(&self) {
+        self.ending.store(true, Ordering::SeqCst);
         for (_, one) in locked(&self.open).drain() {
             let _ = one.cut.send(());
         }
+    }
+
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::SeqCst)
     }
 
     fn number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn is_proxied_for(&self, name: &DomainName, port: u16) -> bool {
-        self.outside.proxy.for_connection(name, port).is_some()
-    }
-
     /// Whether connections to a name go through a proxy, which resolves it.
     pub(crate) fn is_proxied(&self, name: &DomainName) -> bool {
-        self.is_proxied_for(name, 443)
+        let proxy = &self.outside.proxy;
+        proxy.for_connection(name).is_some() || proxy.for_http(name).is_some()
     }
 
     /// Notes an open connection; what resolves when it is to be cut.

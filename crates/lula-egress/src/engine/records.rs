@@ -50,6 +50,27 @@ impl ConnectionRecord {
         self.verdict = EgressVerdict::Failed;
         self.failure = Some(why);
     }
+
+    /// Says why a name led nowhere.
+    pub(crate) fn unresolved(&mut self, name: &DomainName, port: u16, failure: ResolveFailure) {
+        match failure {
+            ResolveFailure::Refused(address) => {
+                let kind = crate::address::AddressKind::of(address);
+                let grant = kind
+                    .is_allowed(true)
+                    .then(|| format!("{name}:{port} private"));
+                self.deny(
+                    EgressRefusal::AddressNotAllowed,
+                    format!("{name} leads to {address}, which is no address of the public network"),
+                    grant,
+                );
+            }
+            ResolveFailure::NoAddress => self.fail(format!("{name} has no address")),
+            ResolveFailure::Unavailable(why) => {
+                self.fail(format!("{name} could not be resolved: {why}"));
+            }
+        }
+    }
 }
 
 impl Engine {
@@ -112,31 +133,5 @@ impl Engine {
             None,
         );
         self.told(record, now);
-    }
-
-    pub(crate) fn describe_resolve_failure(
-        &self,
-        record: &mut ConnectionRecord,
-        name: &DomainName,
-        port: u16,
-        failure: ResolveFailure,
-    ) {
-        match failure {
-            ResolveFailure::Refused(address) => {
-                let kind = crate::address::AddressKind::of(address);
-                let grant = kind
-                    .is_allowed(true)
-                    .then(|| format!("{name}:{port} private"));
-                record.deny(
-                    EgressRefusal::AddressNotAllowed,
-                    format!("{name} leads to {address}, which is no address of the public network"),
-                    grant,
-                );
-            }
-            ResolveFailure::NoAddress => record.fail(format!("{name} has no address")),
-            ResolveFailure::Unavailable(why) => {
-                record.fail(format!("{name} could not be resolved: {why}"))
-            }
-        }
     }
 }

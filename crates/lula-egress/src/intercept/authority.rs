@@ -16,16 +16,16 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use crate::{DomainName, EgressError, Outside};
 
 /// Certificates begin to count so long ago: clocks differ.
-const EARLIER: Duration = Duration::from_secs(24 * 3600);
+const EARLIER: Duration = Duration::from_hours(24);
 /// And end so long from now: longer than any sandbox lives, shorter than what programs distrust.
-const LATER: Duration = Duration::from_secs(30 * 24 * 3600);
-/// Most certificates kept.
+const LATER: Duration = Duration::from_hours(30 * 24);
+/// Most names for which a certificate is kept.
 const MOST_LEAVES: usize = 4096;
 
 /// An authority of one engine. Its key is made with it, written nowhere, and gone with it.
 pub(crate) struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
-    /// One key for all leaves: whoever could take it from memory could take the authority's too.
+    /// One key for all leaves: a program that could take it from memory could take the authority's too.
     leaf_key: KeyPair,
     provider: Arc<CryptoProvider>,
     leaves: Mutex<HashMap<DomainName, Arc<ServerConfig>>>,

@@ -212,19 +212,17 @@ impl Body for AnswerBody {
             if self.over {
                 return Poll::Ready(self.last.take().map(|last| Ok(Frame::data(last))));
             }
-            let frame = match ready!(Pin::new(&mut self.inner).poll_frame(cx)) {
-                Some(frame) => frame?,
-                None => {
-                    self.over = true;
-                    let held = self
-                        .redaction
-                        .as_mut()
-                        .map(Redaction::finish)
-                        .unwrap_or_default();
-                    self.last = (!held.is_empty()).then(|| Bytes::from(held));
-                    continue;
-                }
+            let Some(frame) = ready!(Pin::new(&mut self.inner).poll_frame(cx)) else {
+                self.over = true;
+                let held = self
+                    .redaction
+                    .as_mut()
+                    .map(Redaction::finish)
+                    .unwrap_or_default();
+                self.last = (!held.is_empty()).then(|| Bytes::from(held));
+                continue;
             };
+            let frame = frame?;
             match frame.into_data() {
                 Ok(chunk) => {
                     let length = chunk.len();

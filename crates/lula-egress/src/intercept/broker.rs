@@ -135,7 +135,7 @@ impl Broker {
         value: &HeaderValue,
         place: &str,
         used: &mut Vec<String>,
-        user: &mut Option<String>,
+        seen_user: &mut Option<String>,
     ) -> Result<HeaderValue, Misuse> {
         let (basic, plain) = match decoded_basic(name, value) {
             Some(pair) => (true, pair),
@@ -159,7 +159,7 @@ impl Broker {
                 });
             let new = one.and_then(|one| match (one.rule().how(), basic) {
                 (CredentialUse::ReplaceInHeader, false) => replaced(one, &plain),
-                (CredentialUse::BasicPassword, true) => as_password(one, &plain, user),
+                (CredentialUse::BasicPassword, true) => as_password(one, &plain, seen_user),
                 _ => None,
             });
             let (Some(one), Some(new)) = (one, new) else {
@@ -203,13 +203,13 @@ fn replaced(credential: &BrokeredCredential, value: &[u8]) -> Option<HeaderValue
 fn as_password(
     credential: &BrokeredCredential,
     pair: &[u8],
-    user: &mut Option<String>,
+    seen_user: &mut Option<String>,
 ) -> Option<HeaderValue> {
     let (name, password) = str::from_utf8(pair).ok()?.split_once(':')?;
     if password != credential.placeholder() || name.contains(PLACEHOLDER_PREFIX) {
         return None;
     }
-    *user = Some(name.to_owned());
+    *seen_user = Some(name.to_owned());
     let pair = format!("{name}:{}", credential.secret().expose_secret());
     sensitive(&format!("Basic {}", STANDARD.encode(pair)))
 }

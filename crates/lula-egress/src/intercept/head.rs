@@ -79,7 +79,9 @@ pub(super) fn read(
             let shown: String = host.chars().take(80).collect();
             return Err((
                 EgressRefusal::HostMismatch,
-                format!("the request names the host {shown:?}, but the connection is to {name}"),
+                format!(
+                    "the request names the host {shown:?}, but the connection is to {name}:{port}"
+                ),
             ));
         }
     }

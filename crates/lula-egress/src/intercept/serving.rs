@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
+use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -66,7 +67,7 @@ impl Serving {
         }
     }
 
-    /// HTTP without TLS.
+    /// Serves HTTP without TLS.
     pub(crate) async fn plain(
         self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -75,7 +76,7 @@ impl Serving {
         self.serve(stream, false, record).await
     }
 
-    /// TLS, with a certificate of the sandbox's authority.
+    /// Serves HTTP in TLS, with a certificate of the sandbox's authority.
     pub(crate) async fn tls(
         self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -400,7 +401,7 @@ impl Requests {
         let Some(record) = end.record() else {
             return Unserved::Failed(String::new());
         };
-        match explain(&self.engine, record, &self.admitted, failure) {
+        match explain(record, &self.admitted, failure) {
             Ended::Refused(refused) => Unserved::Refused(StatusCode::FORBIDDEN, refused),
             Ended::Failed(why) => Unserved::Failed(why),
         }
@@ -424,7 +425,7 @@ fn refusal(unserved: Unserved, end: &mut EndOfRequest) -> Response<Passing> {
         Unserved::Refused(status, refused) => {
             let mut words = format!("lula: {}\n", refused.text);
             if let Some(grant) = &refused.grant {
-                words.push_str(&format!("lula: a rule that would allow it: {grant}\n"));
+                let _ = writeln!(words, "lula: a rule that would allow it: {grant}");
             }
             if let Some(record) = end.record() {
                 record.deny(refused.reason, refused.text, refused.grant);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::task::JoinSet;
 
-/// The tasks of one connection: streams of HTTP/2, connections to servers, WebSockets.
+/// The tasks of one connection: streams of HTTP/2, connections to servers, `WebSocket`s.
 #[derive(Clone, Default)]
 pub(super) struct Tasks(Arc<Mutex<JoinSet<()>>>);
 

@@ -1,4 +1,4 @@
-//! WebSockets: once both sides agreed, bytes pass as they are, without the secrets they show.
+//! `WebSocket`s: once both sides agreed, bytes pass as they are, without the secrets they show.
 
 use std::time::Duration;
 

@@ -20,7 +20,7 @@ pub(crate) enum Asked {
     Noise,
     /// Something that is refused without looking at any name.
     Refused(Vec<u8>),
-    /// A name.
+    /// One name, which rules decide about.
     Name(Question),
 }
 
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_name_that_is_none_can_never_be_allowed() {
-        for odd in ["localhost.", "a\\032b.example.org.", "."] {
+        for odd in ["localhost.", "127.0.0.1.", "."] {
             assert_eq!(asked(&question(odd, RecordType::A)).name, None, "{odd}");
         }
     }

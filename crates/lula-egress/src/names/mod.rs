@@ -37,13 +37,10 @@ pub(crate) async fn serve_udp(engine: Arc<Engine>, socket: UdpSocket) {
     let waiting = Arc::new(Semaphore::new(MOST_WAITING));
     let mut buffer = vec![0; LONGEST_QUESTION];
     loop {
-        let (length, client) = match socket.recv_from(&mut buffer).await {
-            Ok(received) => received,
-            // Errors of earlier answers (a client that went away) arrive here.
-            Err(_) => {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-                continue;
-            }
+        // Errors of earlier answers (a client that went away) arrive here too.
+        let Ok((length, client)) = socket.recv_from(&mut buffer).await else {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            continue;
         };
         if !engine.names_rate.take(Instant::now()) {
             engine.told_overload(client, 53);
@@ -151,11 +148,11 @@ async fn answer(engine: &Arc<Engine>, question: &Question, client: SocketAddr) -
             if engine.is_proxied(name) => {}
         Err(failure) => {
             let answer = match failure {
-                ResolveFailure::NoAddress => NameAnswer::NoSuchName,
-                ResolveFailure::Refused(_) => NameAnswer::NoSuchName,
+                ResolveFailure::NoAddress | ResolveFailure::Refused(_) => NameAnswer::NoSuchName,
                 ResolveFailure::Unavailable(_) => NameAnswer::Failure,
             };
-            engine.describe_resolve_failure(&mut record, name, 443, failure);
+            let port = engine.rules().port_of(name).unwrap_or(443);
+            record.unresolved(name, port, failure);
             engine.told_name(record, started);
             return answer;
         }

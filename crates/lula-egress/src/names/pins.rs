@@ -13,10 +13,10 @@ use crate::DomainName;
 /// The first address handed out, and how many there are.
 const FIRST: u32 = u32::from_be_bytes([198, 18, 0, 16]);
 const SPAN: u32 = (1 << 17) - 32;
-/// Most names remembered.
+/// Most names that are remembered at once.
 const MOST: usize = 8192;
 /// A name that was not used for so long may be forgotten for another one.
-const FORGETTABLE: Duration = Duration::from_secs(600);
+const FORGETTABLE: Duration = Duration::from_mins(10);
 
 /// Names and their addresses, both ways.
 #[derive(Debug, Default)]
@@ -123,8 +123,10 @@ mod tests {
 
     #[test]
     fn addresses_come_from_the_range_that_is_routed_nowhere() {
-        let mut pins = Pins::default();
-        pins.next = SPAN - 1;
+        let mut pins = Pins {
+            next: SPAN - 1,
+            ..Pins::default()
+        };
         for index in 0..3 {
             let [a, b, ..] = pins.pin(&name(index), Instant::now()).unwrap().octets();
             assert_eq!((a, b & 0xfe), (198, 18));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{DomainName, HttpMethod, InvalidEgress, PathGlob, RequestDetail};
+use super::{DomainName, InvalidEgress, MethodName, PathGlob, RequestDetail};
 use crate::CredentialUse;
 
 /// Most bytes of the name of a credential, and of a header.
@@ -48,7 +48,7 @@ pub struct CredentialRule {
     port: u16,
     header: String,
     how: CredentialUse,
-    methods: BTreeSet<HttpMethod>,
+    methods: BTreeSet<MethodName>,
     paths: BTreeSet<PathGlob>,
 }
 
@@ -66,7 +66,7 @@ struct WrittenCredential {
     #[serde(default)]
     how: CredentialUse,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    methods: BTreeSet<HttpMethod>,
+    methods: BTreeSet<MethodName>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     paths: BTreeSet<PathGlob>,
 }

@@ -14,15 +14,15 @@ const LONGEST_GLOB: usize = 1024;
 
 /// A method of HTTP, in capitals. `CONNECT` is none that a rule can allow.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct HttpMethod(String);
+pub struct MethodName(String);
 
-impl HttpMethod {
+impl MethodName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-impl FromStr for HttpMethod {
+impl FromStr for MethodName {
     type Err = InvalidEgress;
     fn from_str(given: &str) -> Result<Self, InvalidEgress> {
         let fine = !given.is_empty()
@@ -166,7 +166,7 @@ impl FromStr for PathGlob {
     }
 }
 
-impl fmt::Display for HttpMethod {
+impl fmt::Display for MethodName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -178,7 +178,7 @@ impl fmt::Display for PathGlob {
     }
 }
 
-spelled!(HttpMethod, PathGlob);
+spelled!(MethodName, PathGlob);
 
 #[cfg(test)]
 mod tests {
@@ -233,9 +233,9 @@ mod tests {
 
     #[test]
     fn connect_is_no_method_that_a_rule_allows() {
-        assert!("CONNECT".parse::<HttpMethod>().is_err());
-        assert!("get".parse::<HttpMethod>().is_err());
-        assert!("PROPFIND".parse::<HttpMethod>().is_ok());
+        assert!("CONNECT".parse::<MethodName>().is_err());
+        assert!("get".parse::<MethodName>().is_err());
+        assert!("PROPFIND".parse::<MethodName>().is_ok());
     }
 
     proptest! {

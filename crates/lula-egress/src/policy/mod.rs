@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use credential::{CredentialRule, CredentialSource};
 pub use domain::{DomainName, DomainPattern};
-pub use http::{HttpMethod, PathGlob};
+pub use http::{MethodName, PathGlob};
 pub use limits::{EgressLimits, EgressNarrowingLimits};
 pub use rule::{EgressProtocol, EgressRule, RequestDetail};
 pub(crate) use ruling::{ConnectionRuling, Rules};

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{DomainName, DomainPattern, HttpMethod, InvalidEgress, PathGlob};
+use super::{DomainName, DomainPattern, InvalidEgress, MethodName, PathGlob};
 
 /// Most methods, and most paths, of a rule.
 const MOST_DETAILS: usize = 64;
@@ -57,7 +57,7 @@ pub struct EgressRule {
     domain: DomainPattern,
     port: u16,
     protocol: EgressProtocol,
-    methods: BTreeSet<HttpMethod>,
+    methods: BTreeSet<MethodName>,
     paths: BTreeSet<PathGlob>,
     private_addresses: bool,
 }
@@ -72,7 +72,7 @@ struct WrittenRule {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     protocol: Option<EgressProtocol>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    methods: BTreeSet<HttpMethod>,
+    methods: BTreeSet<MethodName>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     paths: BTreeSet<PathGlob>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -97,7 +97,7 @@ impl EgressRule {
     }
 
     /// The same rule for requests with one method and path alone.
-    pub(crate) fn only(mut self, method: HttpMethod, path: PathGlob) -> Self {
+    pub(crate) fn only(mut self, method: MethodName, path: PathGlob) -> Self {
         self.methods = BTreeSet::from([method]);
         self.paths = BTreeSet::from([path]);
         self

@@ -86,6 +86,15 @@ impl Rules {
         })
     }
 
+    /// A port on which rules mean the name: what is proposed where only the name is known.
+    pub(crate) fn port_of(&self, name: &DomainName) -> Option<u16> {
+        let rules = self.granted.iter().chain(&self.policy.rules);
+        rules
+            .filter(|rule| rule.allows_name(name))
+            .map(EgressRule::port)
+            .next()
+    }
+
     /// Whether the name may have private addresses on some port: what its answer is decided by.
     pub(crate) fn name_may_be_private(&self, name: &DomainName) -> bool {
         let private = |rule: &&EgressRule| rule.allows_name(name) && rule.private_addresses();

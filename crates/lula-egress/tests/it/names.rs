@@ -22,7 +22,7 @@ fn an_allowed_name_has_an_address_that_stands_for_it_alone() {
 #[test]
 fn a_denied_name_does_not_exist_and_no_one_outside_is_asked() {
     let sandbox = Setup::rules(&["pypi.example.org:PORT private"], PORT).start();
-    let message = "c2VjcmV0IGRhdGE.evil.example.com";
+    let message = "c2vjcmv0igrhdge.evil.example.com";
     assert_eq!(sandbox.resolve(message), Err(ResponseCode::NXDomain));
     assert_eq!(
         sandbox.ask(message, RecordType::TXT).metadata.response_code,
@@ -102,7 +102,7 @@ fn a_name_that_leads_into_a_private_network_is_refused_unless_a_rule_says_so() {
         .refused(EgressRefusal::AddressNotAllowed)
         .denial
         .unwrap();
-    assert_eq!(denial.grant.as_deref(), Some("a.example.org:443 private"));
+    assert_eq!(denial.grant.as_deref(), Some("a.example.org:8443 private"));
     resolver.set("a.example.org", &["10.0.0.1", "1.1.1.1"]);
     assert!(sandbox.resolve("a.example.org").is_ok());
 }

@@ -87,12 +87,6 @@ impl Setup {
         self
     }
 
-    /// Serves another port too.
-    pub(crate) fn port(mut self, port: u16) -> Self {
-        self.ports.push(port);
-        self
-    }
-
     pub(crate) fn resolver(mut self, resolver: &TestResolver) -> Self {
         self.resolver = resolver.clone();
         self
@@ -104,6 +98,16 @@ impl Setup {
             let one = BrokeredCredential::new(rule.clone(), secret.into()).unwrap();
             self.credentials.push(one);
         }
+        self
+    }
+
+    /// Narrows the policy to one rule, as a repository can.
+    pub(crate) fn narrowed(mut self, rule: &str) -> Self {
+        let narrowing = lula_egress::EgressNarrowing {
+            rules: Some(vec![rule.parse().unwrap()]),
+            ..Default::default()
+        };
+        self.policy = self.policy.narrow(&narrowing);
         self
     }
 
@@ -346,11 +350,11 @@ impl Sandbox {
                 "--net",
                 "--mount",
                 "--preserve-credentials",
-                "--",
             ])
+            .arg(format!("--wd={}", self.folder.path().display()))
+            .arg("--")
             .arg(program)
             .args(arguments)
-            .current_dir(self.folder.path())
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.folder.path())
@@ -416,7 +420,7 @@ impl Conversation {
         self.0
             .write_all(request.as_bytes())
             .map_err(|error| error.to_string())?;
-        read_all(&mut self.0)
+        read_all(&mut self.0).map(whole)
     }
 
     /// `GET` as programs send it.
@@ -425,6 +429,23 @@ impl Conversation {
             "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\n"
         ))
     }
+}
+
+/// An answer with the pieces of its body put together.
+fn whole(answer: String) -> String {
+    let Some((head, mut rest)) = answer.split_once("\r\n\r\n") else {
+        return answer;
+    };
+    if !head.contains("transfer-encoding: chunked") {
+        return answer;
+    }
+    let mut all = format!("{head}\r\n\r\n");
+    while let Some((length, after)) = rest.split_once("\r\n") {
+        let length = usize::from_str_radix(length, 16).unwrap();
+        all.push_str(&after[..length]);
+        rest = &after[length + 2..];
+    }
+    all
 }
 
 /// All that comes until the end. A peer that ends without ceremony has ended too.

@@ -55,7 +55,7 @@ pub(crate) struct Server {
     _runtime: tokio::runtime::Runtime,
 }
 
-type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
+pub(crate) type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
 impl Server {
     /// HTTPS for any name below `example.org`, in HTTP/1.1 and HTTP/2.
@@ -71,6 +71,34 @@ impl Server {
     /// HTTP without TLS.
     pub(crate) fn http() -> Self {
         Self::start(false, &[])
+    }
+
+    /// HTTPS with answers of a test's own.
+    pub(crate) fn answering<F, T>(respond: F) -> Self
+    where
+        F: Fn(Seen) -> T + Clone + Send + Sync + 'static,
+        T: Future<Output = Answer> + Send + 'static,
+    {
+        let acceptor = TlsAcceptor::from(Arc::new(server_config(&[b"http/1.1"])));
+        Self::listening(move |stream, seen| {
+            let (acceptor, respond) = (acceptor.clone(), respond.clone());
+            async move {
+                let Ok(stream) = acceptor.accept(stream).await else {
+                    return;
+                };
+                let service = service_fn(move |request: Request<Incoming>| {
+                    let (respond, seen) = (respond.clone(), Arc::clone(&seen));
+                    async move {
+                        let one = read(request).await?;
+                        seen.lock().unwrap().push(one.clone());
+                        Ok::<_, hyper::Error>(respond(one).await)
+                    }
+                });
+                let _ = hyper::server::conn::http1::Builder::new()
+                    .serve_connection(TokioIo::new(stream), service)
+                    .await;
+            }
+        })
     }
 
     /// Sends back what it gets.
@@ -222,21 +250,9 @@ async fn answer(
     if path == "/socket" {
         return Ok(websocket(&mut request, &seen));
     }
-    let (parts, body) = request.into_parts();
-    let body = body.collect().await?.to_bytes().to_vec();
-    let reflected = parts
-        .headers
-        .get("authorization")
-        .or(parts.headers.get("x-api-key"))
-        .map(|value| value.to_str().unwrap().to_owned())
-        .unwrap_or_default();
-    seen.lock().unwrap().push(Seen {
-        method: parts.method.to_string(),
-        target: parts.uri.to_string(),
-        version: parts.version,
-        headers: parts.headers,
-        body,
-    });
+    let one = read(request).await?;
+    let reflected = one.header("authorization").unwrap_or_default().to_owned();
+    seen.lock().unwrap().push(one);
     let built = Response::builder().header("alt-svc", "h3=\":443\"");
     Ok(match path.split('/').nth(1).unwrap() {
         // What was said, in pieces that a secret does not fit in.
@@ -270,7 +286,18 @@ async fn answer(
     })
 }
 
-fn full(bytes: impl Into<Bytes>) -> UnsyncBoxBody<Bytes, Infallible> {
+async fn read(request: Request<Incoming>) -> Result<Seen, hyper::Error> {
+    let (parts, body) = request.into_parts();
+    Ok(Seen {
+        method: parts.method.to_string(),
+        target: parts.uri.to_string(),
+        version: parts.version,
+        headers: parts.headers,
+        body: body.collect().await?.to_bytes().to_vec(),
+    })
+}
+
+pub(crate) fn full(bytes: impl Into<Bytes>) -> UnsyncBoxBody<Bytes, Infallible> {
     Full::new(bytes.into()).boxed_unsync()
 }
 
