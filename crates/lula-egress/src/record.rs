@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EgressStage {
-    /// A name that was asked for. Told once for each name and verdict while it is remembered.
+    /// A name that was asked for. Told once for each name, verdict and exec while it is remembered.
     Name,
     /// A connection, when it is over.
     Connection,

@@ -5,6 +5,7 @@ mod clients;
 mod credentials;
 mod grants;
 mod names;
+mod runner;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

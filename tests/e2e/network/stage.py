@@ -43,7 +43,7 @@ def mount_hosts():
     assert libc.mount(None, b"/", None, 0x4000 | 0x40000, None) == 0, os.strerror(ctypes.get_errno())
     done = libc.mount(path.encode(), b"/etc/hosts", None, 0x1000, None)
     assert done == 0, os.strerror(ctypes.get_errno())
-    # Names that are not in the file are asked of nobody.
+    # Names that are not in the file have no answer.
     path = os.path.join(directory, "resolv.conf")
     with open(path, "w") as file:
         file.write("nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")

@@ -53,7 +53,7 @@ pub(crate) struct Engine {
     numbers: AtomicU64,
     ending: AtomicBool,
     recorder: Recorder,
-    names_told: Mutex<HashSet<(String, EgressVerdict)>>,
+    names_told: Mutex<HashSet<(String, EgressVerdict, Option<String>)>>,
     attribution: Mutex<Option<String>>,
     ports: Mutex<BTreeSet<u16>>,
     pub(crate) interception: Interception,

@@ -102,9 +102,10 @@ impl Engine {
         (self.recorder)(record);
     }
 
-    /// Tells a record of a name, once for each name and verdict.
+    /// Tells a record of a name, once for each name, verdict and exec: each has a receipt of its own.
     pub(crate) fn told_name(&self, record: ConnectionRecord, started: Instant) {
-        let key = (record.name.clone().unwrap_or_default(), record.verdict);
+        let name = record.name.clone().unwrap_or_default();
+        let key = (name, record.verdict, record.attribution.clone());
         let mut told = locked(&self.names_told);
         if told.len() >= MOST_NAMES_TOLD {
             told.clear();

@@ -175,7 +175,7 @@ impl GrantServer {
                     if ends.load(Ordering::Relaxed) {
                         return;
                     }
-                    // One who asks and does not go on is left behind.
+                    // A caller that does not go on is left behind.
                     let _ = serve(&stream, &doors);
                 }
             })
@@ -187,7 +187,7 @@ impl GrantServer {
 impl Drop for GrantServer {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
-        // Its thread waits for someone to come.
+        // Its thread waits for a connection.
         let _ = short(&self.place, &self.name, |path| UnixStream::connect(path));
         let _ = std::fs::remove_file(self.place.join(&self.name));
     }

@@ -16,8 +16,18 @@ use super::{SettledNetwork, credentials, file};
 use crate::error::HostError;
 use crate::installation::Installation;
 
-/// Variables by which this machine names the proxy on its way out, in both spellings.
-const PROXY: [&str; 4] = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"];
+/// Variables by which this machine names its certificates, and the proxy on its way out.
+pub(super) const VARIABLES: [&str; 9] = [
+    "SSL_CERT_FILE",
+    "HTTPS_PROXY",
+    "https_proxy",
+    "HTTP_PROXY",
+    "http_proxy",
+    "ALL_PROXY",
+    "all_proxy",
+    "NO_PROXY",
+    "no_proxy",
+];
 
 /// Answers with what an operator granted.
 #[derive(Debug)]
@@ -118,10 +128,9 @@ impl DoorKeeper for EgressKeeper {
 
 /// The way out of this machine, as its variables say.
 fn outside() -> Result<Outside, HostError> {
-    let spellings = PROXY
-        .iter()
-        .flat_map(|name| [(*name).to_owned(), name.to_lowercase()]);
-    let variables = spellings.filter_map(|name| Some((name.clone(), std::env::var(name).ok()?)));
+    let variables = VARIABLES[1..].iter();
+    let variables =
+        variables.filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));
     let variables: BTreeMap<String, String> = variables.collect();
     // Roots of the operator's own, as for every program of theirs.
     let roots = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);

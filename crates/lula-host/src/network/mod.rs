@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use lula_agents::runner_port::workspace_of;
 use lula_config::keys;
-use lula_egress::{DomainName, EgressGroups, EgressPolicy, EgressRule};
+use lula_egress::{CredentialSource, DomainName, EgressGroups, EgressPolicy, EgressRule};
 use lula_protocol::denial::DeniedAttempt;
 use lula_protocol::{RunId, SandboxDenial, SandboxReceipt};
 use lula_sandbox::DoorKeeper;
@@ -160,6 +160,21 @@ pub struct NameRuling {
     pub groups: Vec<String>,
     /// What happened there last.
     pub seen: Vec<journal::JournalEntry>,
+}
+
+/// Variables that a process needs which answers for networks by name: the proxy of this machine, its
+/// certificates, and where secrets of credentials are. None, where nothing is granted.
+pub fn variables(installation: &Installation) -> Result<Vec<String>, HostError> {
+    if installation.config.get(&keys::NETWORK_ALLOW).is_empty() {
+        return Ok(Vec::new());
+    }
+    let file = NetworkFile::load(installation)?;
+    let of_secrets = file.credentials.iter().filter_map(|one| match one.source() {
+        CredentialSource::Env(name) => Some(name.clone()),
+        CredentialSource::File(_) | CredentialSource::Command(_) => None,
+    });
+    let of_machine = keeper::VARIABLES.iter().map(|name| (*name).to_owned());
+    Ok(of_machine.chain(of_secrets).collect())
 }
 
 /// The project that the caller is in.

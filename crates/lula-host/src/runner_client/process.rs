@@ -18,6 +18,7 @@ use crate::diagnosis;
 use crate::drive::{DriverKeys, fence};
 use crate::error::HostError;
 use crate::installation::Installation;
+use crate::network;
 
 /// A runner that is to work for this process.
 #[derive(Debug)]
@@ -83,9 +84,11 @@ impl RunnerProcess {
             path: state.clone(),
             error,
         })?;
+        let network = network::variables(installation)?;
         let mut spawn = RunnerCommand::new(own_program())
             .state(state)
             .pass_on(HostToolchains::variables())
+            .pass_on(network.iter().map(String::as_str))
             .argument("--supervised");
         for repository in &repositories {
             spawn = spawn.root(repository);

@@ -98,7 +98,10 @@ struct ListeningDocument<'a> {
 /// The runner holds no model's key. What was inherited is dropped by starting anew without it: a
 /// variable that is only removed can still be read in `/proc`.
 fn shed_secrets(session: &CliSession) -> Result<(), CommandFailure> {
-    let secret = secrets_inherited();
+    // What the operator named as a secret for the network is the runner's to hold.
+    let held = network::variables(&session.host)?;
+    let mut secret = secrets_inherited();
+    secret.retain(|name| !held.iter().any(|held| held.as_str() == name));
     if secret.is_empty() {
         return Ok(());
     }
