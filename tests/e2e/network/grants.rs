@@ -54,7 +54,7 @@ s = ssl.create_default_context().wrap_socket(socket.create_connection(('pkg.exam
 s.sendall(b'GET /open HTTP/1.1\\r\\nHost: pkg.example.org\\r\\n\\r\\n')
 s.settimeout(60)
 said = b''
-while not said.endswith(b'says pkg.example.org\n'): said += s.recv(1000)
+while not said.endswith(b'says pkg.example.org\\n'): said += s.recv(1000)
 print(said.decode().splitlines()[0], flush=True)
 try: print('ended', len(s.recv(1)))
 except OSError as error: print('cut')

@@ -14,7 +14,10 @@ use super::Stage;
 fn a_runners_commands_reach_what_its_operator_granted() {
     let stage = Stage::new();
     std::fs::write(stage.world.work().join("file"), "x").unwrap();
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/e2e/network/stage.py");
+    let script = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../tests/e2e/network/stage.py"
+    );
     let program = stage.directory.path().join("runner.sh");
     let user = if rustix::process::geteuid().is_root() {
         ""
@@ -74,15 +77,25 @@ fn a_runners_commands_reach_what_its_operator_granted() {
         let Some(ToolOutputDetails::Command { status, stdout, .. }) = details else {
             panic!("{details:?}");
         };
-        assert_eq!((status, stdout.as_str()), (6, "GET /one says pkg.example.org\n"));
+        assert_eq!(
+            (status, stdout.as_str()),
+            (6, "GET /one says pkg.example.org\n")
+        );
         assert!(receipt.layers.iter().any(|layer| layer.name() == "egress"));
-        let grants: Vec<_> = receipt.denials.iter().filter_map(|one| one.grant.clone()).collect();
+        let grants: Vec<_> = receipt
+            .denials
+            .iter()
+            .filter_map(|one| one.grant.clone())
+            .collect();
         assert_eq!(grants, ["--net other.example.org:443"]);
     }
     assert_eq!(stage.heard().lines().count(), 2);
     // The workspace is how a person names its sandbox.
     let doors = stage.world.run_with(
-        &[("LULA_STATE_DIR", stage.world.home().join("state").to_str().unwrap())],
+        &[(
+            "LULA_STATE_DIR",
+            stage.world.home().join("state").to_str().unwrap(),
+        )],
         &["grant", workspace.as_str(), "other.example.org"],
     );
     doors.exits(0);

@@ -169,10 +169,13 @@ pub fn variables(installation: &Installation) -> Result<Vec<String>, HostError> 
         return Ok(Vec::new());
     }
     let file = NetworkFile::load(installation)?;
-    let of_secrets = file.credentials.iter().filter_map(|one| match one.source() {
-        CredentialSource::Env(name) => Some(name.clone()),
-        CredentialSource::File(_) | CredentialSource::Command(_) => None,
-    });
+    let of_secrets = file
+        .credentials
+        .iter()
+        .filter_map(|one| match one.source() {
+            CredentialSource::Env(name) => Some(name.clone()),
+            CredentialSource::File(_) | CredentialSource::Command(_) => None,
+        });
     let of_machine = keeper::VARIABLES.iter().map(|name| (*name).to_owned());
     Ok(of_machine.chain(of_secrets).collect())
 }

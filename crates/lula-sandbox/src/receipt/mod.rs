@@ -147,11 +147,11 @@ impl ReceiptContext {
                 routes: door.routes.clone(),
                 listening: door.listening.clone(),
             }),
-            Some(_) => {}
             None if own_network || (seccomp && self.no_sockets) => {
                 layers.push(ProtectionLayer::NoNetwork);
             }
-            None => {}
+            // With another interface beside the loopback, neither is claimed.
+            _ => {}
         }
         if self.clean_environment {
             layers.push(ProtectionLayer::CleanEnvironment {

@@ -158,7 +158,8 @@ fn a_door_is_told_where_the_network_is_its_own() {
         interfaces: vec!["lo".to_owned()],
         ..KernelPosture::default()
     };
-    let named = names(&door.layers(&own, &own, &[]));
+    let layers = door.layers(&own, &own, &[]);
+    let named = names(&layers);
     assert!(
         named.contains(&"egress") && !named.contains(&"no_network"),
         "{named:?}"
@@ -166,7 +167,8 @@ fn a_door_is_told_where_the_network_is_its_own() {
     // With another interface neither is claimed, whatever was asked for.
     let mut shared = own.clone();
     shared.interfaces.push("eth0".to_owned());
-    let named = names(&door.layers(&shared, &shared, &[]));
+    let layers = door.layers(&shared, &shared, &[]);
+    let named = names(&layers);
     assert!(
         !named.contains(&"egress") && !named.contains(&"no_network"),
         "{named:?}"

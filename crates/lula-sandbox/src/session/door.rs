@@ -7,6 +7,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use lula_protocol::{Digest, SandboxDenial};
 use rustix::net::SocketType;
@@ -91,6 +92,43 @@ pub(crate) struct DoorFacts {
     pub(crate) routes: Vec<String>,
     /// What listens, as `tcp 0.0.0.0:443`.
     pub(crate) listening: Vec<String>,
+}
+
+/// What came of opening a door; nothing, where none was asked for.
+#[derive(Debug, Default)]
+pub(super) struct OpenedDoor {
+    pub(super) open: Option<Arc<dyn OpenDoor>>,
+    pub(super) facts: Option<DoorFacts>,
+    pub(super) ports: BTreeSet<u16>,
+    pub(super) variables: BTreeMap<String, String>,
+}
+
+impl OpenedDoor {
+    /// Hands the listeners over to what answers, and tells what was read back of them.
+    pub(super) fn open(
+        plan: Option<DoorPlan>,
+        routes: Vec<String>,
+        listeners: Vec<OwnedFd>,
+    ) -> Result<Self, SandboxError> {
+        let Some(plan) = plan else {
+            return Ok(Self::default());
+        };
+        let failed = |source| SandboxError::Io {
+            act: "cannot answer for the sandbox's network",
+            source,
+        };
+        let (listeners, listening) = DoorListeners::sort(listeners).map_err(failed)?;
+        Ok(Self {
+            open: Some(Arc::from((plan.open)(listeners).map_err(failed)?)),
+            facts: Some(DoorFacts {
+                policy: plan.policy,
+                routes,
+                listening,
+            }),
+            ports: plan.ports,
+            variables: plan.variables,
+        })
+    }
 }
 
 impl DoorListeners {

@@ -7,14 +7,14 @@ use lula_protocol::IsolationTier;
 use lula_protocol::receipt::UnappliedProtection;
 
 use super::disk;
-use super::door::DoorPlan;
+use super::door::{self, DoorPlan};
 use super::private::PrivateDirectory;
 use super::sandbox::Sandbox;
 use crate::blueprint::{RootPlan, SandboxBlueprint, WorkspacePlan};
 use crate::error::SandboxError;
 use crate::frames::UnavailableProtection;
 use crate::mounts::{self, CERTIFICATES, HOME, SYSTEM_CERTIFICATES, SystemDirectories};
-use crate::policy::{LayerName, ResolvedLimits};
+use crate::policy::{LayerName, Network, ResolvedLimits};
 use crate::receipt::human;
 use crate::seccomp::{SeccompProgram, WatchedCalls};
 
@@ -61,6 +61,7 @@ impl PlannedSandbox {
             born_in_cgroup: false,
         };
         let disk = disk_limit(sandbox, granted);
+        let on_host = (sandbox.policy.network == Network::Host).then(on_host_network);
         let elsewhere = sandbox
             .copy_of
             .as_ref()
@@ -97,7 +98,11 @@ impl PlannedSandbox {
                 root: Some(plan.root),
                 read_only,
                 writable,
-                not_applied: missing.chain([disk]).chain(elsewhere).collect(),
+                not_applied: missing
+                    .chain([disk])
+                    .chain(elsewhere)
+                    .chain(on_host)
+                    .collect(),
                 home: HOME.to_owned(),
                 caches: plan.environment,
                 private: None,
@@ -122,6 +127,7 @@ impl PlannedSandbox {
                 .map(not_applied)
                 .chain([disk])
                 .chain(elsewhere)
+                .chain(on_host)
                 .collect(),
             home,
             caches: BTreeMap::new(),
@@ -130,12 +136,13 @@ impl PlannedSandbox {
     }
 }
 
-/// Shows the door's certificates at a place of their own, and in place of the system's where these are
-/// one file.
-pub(super) fn show_certificates(
+/// Adds a door: its ports, and its certificates at a place of their own, and in place of the system's where
+/// these are one file.
+pub(super) fn cut_door(
     blueprint: &mut SandboxBlueprint,
     door: &DoorPlan,
 ) -> Result<(), SandboxError> {
+    blueprint.door = Some(door::checked(&door.ports)?);
     let Some(file) = &door.certificates else {
         return Ok(());
     };
@@ -149,6 +156,16 @@ pub(super) fn show_certificates(
         blueprint.placed.push(mounts::placed_file(file, target)?);
     }
     Ok(())
+}
+
+/// What a sandbox on the host's network does without.
+fn on_host_network() -> UnappliedProtection {
+    UnappliedProtection {
+        asked: "a network of its own".to_owned(),
+        reason: "`network = \"host\"` was asked for: commands reach every host that this machine \
+                 reaches, and the machine itself"
+            .to_owned(),
+    }
 }
 
 fn not_applied(held: UnavailableProtection) -> UnappliedProtection {

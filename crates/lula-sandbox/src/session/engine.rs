@@ -1,19 +1,18 @@
 //! The engine: it keeps the helper, the control groups and the programs, and opens sandboxes.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use lula_protocol::IsolationTier;
-use lula_protocol::receipt::UnappliedProtection;
 
 use super::command::{FinishedCommand, SandboxCommand};
-use super::door::{self, DoorFacts, DoorKeeper, DoorListeners, DoorPlan, DoorSubject, OpenDoor};
+use super::door::{DoorKeeper, DoorPlan, DoorSubject, OpenedDoor};
 use super::drawing::{self, PlannedSandbox, environment};
 use super::link::{HelperLink, HelperLinkParts};
-use super::private::PrivateDirectory;
 use super::process::SandboxProcess;
+use super::resources::SandboxResources;
 use super::sandbox::Sandbox;
 use super::session::SandboxSession;
 use super::stock::CgroupStock;
@@ -26,7 +25,7 @@ use crate::helper::{EarlyHelper, HelperProgram};
 use crate::mounts::{self, SystemDirectories};
 use crate::policy::{LayerName, MachineCapacity, Network, ResolvedLimits};
 use crate::receipt::{HostPosture, ReceiptContext};
-use crate::seccomp::{RefusedCallReply, SeccompProgram, SeccompRules, SyscallAbi};
+use crate::seccomp::{SeccompProgram, SeccompRules, SyscallAbi};
 use crate::sys::socket;
 use crate::tiers;
 use crate::watch::DenialWatcher;
@@ -55,44 +54,6 @@ struct Inner {
     plain: Mutex<Option<Arc<ZygoteProcess>>>,
     programs: Mutex<Vec<(SeccompRules, Arc<SeccompProgram>)>>,
     keeper: OnceLock<Arc<dyn DoorKeeper>>,
-}
-
-/// What must live as long as a sandbox.
-#[derive(Debug)]
-pub(crate) struct SandboxResources {
-    _zygote: Arc<ZygoteProcess>,
-    pub(super) groups: CgroupStock,
-    _private: Option<PrivateDirectory>,
-    /// What answers in its network, where anything does.
-    pub(super) door: Mutex<Option<Arc<dyn OpenDoor>>>,
-}
-
-impl SandboxResources {
-    /// What answers in its network, while it stands.
-    pub(super) fn door(&self) -> Option<Arc<dyn OpenDoor>> {
-        self.door
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
-
-    /// Ends what answers.
-    pub(super) fn shut(&self) {
-        drop(
-            self.door
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take(),
-        );
-    }
-}
-
-impl Drop for SandboxResources {
-    /// Everything else of the sandbox was let go before: the thread that does that does not wait behind the
-    /// thread this wakes.
-    fn drop(&mut self) {
-        self.groups.tidy();
-    }
 }
 
 impl SandboxEngine {
@@ -306,26 +267,11 @@ impl SandboxEngine {
         if workspace.overlay.is_some() && tier != IsolationTier::Namespace {
             return Err(SandboxError::OverlayNeedsNamespaces { tier });
         }
-        let place = PathBuf::from(&workspace.path);
-        let rules = SeccompRules {
-            nested_userns: policy.nested_userns,
-            refusals: RefusedCallReply::Notify,
-            watched: sandbox.watched,
-            ..if tier == IsolationTier::Namespace {
-                SeccompRules::NAMESPACE
-            } else {
-                SeccompRules {
-                    internet_sockets: policy.network == Network::Host,
-                    ..SeccompRules::SHARED
-                }
-            }
-        };
+        let rules = sandbox.seccomp_rules(tier);
         let program = inner.program(rules)?;
-        let mut not_applied = Vec::new();
         let drawn =
             PlannedSandbox::draw(tier, sandbox, workspace, &granted, &program, &inner.system)?;
-        not_applied.extend(drawn.not_applied);
-        not_applied.extend((policy.network == Network::Host).then(on_host_network));
+        let mut not_applied = drawn.not_applied;
 
         if let Some(root) = &drawn.root
             && inner.groups.get().is_none()
@@ -335,11 +281,8 @@ impl SandboxEngine {
         let measured = sandbox.measured(granted.disk_bytes)?;
         let mut leaf = inner.leaf(sandbox, &granted)?;
         let mut blueprint = drawn.blueprint;
-        let mut environment = environment(sandbox, &drawn.home, &drawn.caches);
         if let Some(door) = &door {
-            blueprint.door = Some(door::checked(&door.ports)?);
-            drawing::show_certificates(&mut blueprint, door)?;
-            environment.extend(door.variables.clone());
+            drawing::cut_door(&mut blueprint, door)?;
         }
         let mut groups = Vec::new();
         if let Some(leaf) = &leaf {
@@ -358,20 +301,15 @@ impl SandboxEngine {
         let mut descriptors = vec![theirs.as_fd()];
         descriptors.extend(groups.iter().map(AsFd::as_fd));
         let root = drawn.root.as_ref();
-        let mut zygote = inner.zygote(tier, policy.network)?;
-        let mut built = zygote.build(&mut blueprint, root, &descriptors);
-        if matches!(built, Err(SandboxError::HelperGone)) {
-            // Its sandboxes died with it; new ones need a new helper.
-            inner.forget_zygote(tier, policy.network);
-            zygote = inner.zygote(tier, policy.network)?;
-            built = zygote.build(&mut blueprint, root, &descriptors);
-        }
+        let (zygote, built) = inner.build(tier, policy.network, |zygote| {
+            zygote.build(&mut blueprint, root, &descriptors)
+        })?;
         let BuiltSandbox {
             first,
             pidfd,
             routes,
             listeners,
-        } = built?;
+        } = built;
         drop(theirs);
         // From here on its first process is at work, and needs a processor more than this one did.
         let limits = leaf.as_mut().map(|leaf| {
@@ -380,27 +318,21 @@ impl SandboxEngine {
                 .limit(leaf, &cgroup::CgroupLimits::from(&granted));
             leaf.read_back()
         });
-        let limits = match limits.transpose() {
-            // No command runs before these were set and read.
-            Ok(limits) => limits,
-            Err(unreadable) => {
+        let opened = limits
+            .transpose()
+            .map_err(SandboxError::from)
+            .and_then(|limits| Ok((limits, OpenedDoor::open(door, routes, listeners)?)));
+        let (limits, door) = match opened {
+            Ok(opened) => opened,
+            // No command runs before limits were set and read, nor where nothing answers.
+            Err(refused) => {
                 let _ = rustix::process::pidfd_send_signal(&pidfd, rustix::process::Signal::KILL);
-                return Err(unreadable.into());
+                return Err(refused);
             }
         };
         not_applied.extend(leaf.iter().flat_map(|leaf| leaf.not_applied().to_vec()));
-        let ports = door.as_ref().map(|door| door.ports.clone());
-        let opened = door
-            .map(|door| open_door(door, routes, listeners))
-            .transpose();
-        let (door, facts) = match opened {
-            Ok(opened) => opened.unzip(),
-            // No command runs where nothing answers.
-            Err(closed) => {
-                let _ = rustix::process::pidfd_send_signal(&pidfd, rustix::process::Signal::KILL);
-                return Err(closed);
-            }
-        };
+        let mut environment = environment(sandbox, &drawn.home, &drawn.caches);
+        environment.extend(door.variables);
 
         let watch = DenialWatcher {
             abi: SyscallAbi::native().ok_or(SandboxError::Processor)?,
@@ -408,7 +340,7 @@ impl SandboxEngine {
             workspace: blueprint.workspace.path.clone(),
             masks: std::mem::take(&mut blueprint.masks),
             network: policy.network,
-            ports: ports.unwrap_or_default(),
+            ports: door.ports,
             shared: (tier != IsolationTier::Namespace)
                 .then(|| std::mem::take(&mut blueprint.grants)),
         };
@@ -431,18 +363,18 @@ impl SandboxEngine {
                 clean_environment: !sandbox.without.contains(&LayerName::CleanEnvironment),
                 cgroup: limits.map(|limits| (inner.groups().kind().name(), limits)),
                 host: inner.host()?.clone(),
-                door: facts,
+                door: door.facts,
                 not_applied,
             },
             environment: environment.into_iter().collect(),
-            workspace: place,
+            workspace: PathBuf::from(&blueprint.workspace.path),
             own_pids: tier == IsolationTier::Namespace,
             measured,
             keep: SandboxResources {
                 _zygote: zygote,
                 groups: inner.groups().clone(),
                 _private: drawn.private,
-                door: Mutex::new(door.map(Arc::from)),
+                door: Mutex::new(door.open),
             },
         });
         // From here on a session that is not returned is ended by its drop.
@@ -465,35 +397,6 @@ fn finish_opening(
     }
     session.link.stands(begun.elapsed(), held_back);
     Ok(())
-}
-
-/// Hands the listeners over to what answers, and tells what was read back of them.
-fn open_door(
-    plan: DoorPlan,
-    routes: Vec<String>,
-    listeners: Vec<OwnedFd>,
-) -> Result<(Box<dyn OpenDoor>, DoorFacts), SandboxError> {
-    let failed = |source| SandboxError::Io {
-        act: "cannot answer for the sandbox's network",
-        source,
-    };
-    let (listeners, listening) = DoorListeners::sort(listeners).map_err(failed)?;
-    let facts = DoorFacts {
-        policy: plan.policy,
-        routes,
-        listening,
-    };
-    Ok(((plan.open)(listeners).map_err(failed)?, facts))
-}
-
-/// What a sandbox on the host's network does without.
-fn on_host_network() -> UnappliedProtection {
-    UnappliedProtection {
-        asked: "a network of its own".to_owned(),
-        reason: "`network = \"host\"` was asked for: commands reach every host that this machine \
-                 reaches, and the machine itself"
-            .to_owned(),
-    }
 }
 
 fn missing_reason(session: &SandboxSession, layer: LayerName, sandbox: &Sandbox) -> String {
@@ -555,6 +458,26 @@ impl Inner {
         )?);
         *slot = Some(Arc::clone(&zygote));
         Ok(zygote)
+    }
+
+    /// Has something built by the helper, by a new one where the one there was is gone: its sandboxes died with
+    /// it.
+    fn build<T>(
+        &self,
+        tier: IsolationTier,
+        network: Network,
+        mut attempt: impl FnMut(&ZygoteProcess) -> Result<T, SandboxError>,
+    ) -> Result<(Arc<ZygoteProcess>, T), SandboxError> {
+        let zygote = self.zygote(tier, network)?;
+        match attempt(&zygote) {
+            Err(SandboxError::HelperGone) => {
+                self.forget_zygote(tier, network);
+                let zygote = self.zygote(tier, network)?;
+                let built = attempt(&zygote)?;
+                Ok((zygote, built))
+            }
+            built => Ok((zygote, built?)),
+        }
     }
 
     fn slot(&self, tier: IsolationTier, network: Network) -> &Mutex<Option<Arc<ZygoteProcess>>> {

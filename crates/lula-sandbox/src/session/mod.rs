@@ -11,6 +11,7 @@ mod gone;
 mod link;
 mod private;
 mod process;
+mod resources;
 mod sandbox;
 #[allow(clippy::module_inception)] // the session is what sessions are about
 mod session;

@@ -13,7 +13,7 @@ use crate::error::SandboxError;
 use crate::mounts::{HostToolchains, PolicySurroundings, SystemDirectories};
 use crate::policy::{LayerName, Network, SandboxPolicy};
 use crate::receipt::ReceiptContext;
-use crate::seccomp::WatchedCalls;
+use crate::seccomp::{RefusedCallReply, SeccompRules, WatchedCalls};
 
 /// A sandbox to be opened: what is allowed in it, around which workspace.
 #[derive(Debug, Clone)]
@@ -198,6 +198,24 @@ impl Sandbox {
         let seen = PolicySurroundings::look(&self.policy, self.tools(), system)?;
         self.seen = Some(Arc::new(seen));
         Ok(())
+    }
+
+    /// What each system call may do.
+    pub(super) fn seccomp_rules(&self, tier: IsolationTier) -> SeccompRules {
+        let rules = if tier == IsolationTier::Namespace {
+            SeccompRules::NAMESPACE
+        } else {
+            SeccompRules {
+                internet_sockets: self.policy.network == Network::Host,
+                ..SeccompRules::SHARED
+            }
+        };
+        SeccompRules {
+            nested_userns: self.policy.nested_userns,
+            refusals: RefusedCallReply::Notify,
+            watched: self.watched,
+            ..rules
+        }
     }
 
     /// A required layer that cannot be in force, by what is known before the sandbox stands.

@@ -12,6 +12,9 @@ pub const NETWORK_ATTACKER: BuiltInProgram = BuiltInProgram {
     main: attack,
 };
 
+/// The end of what servers of the stage answer.
+pub(super) const HEARD: &str = "a server heard this";
+
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// One act. A target is an address, or a name that is asked for first.
@@ -189,15 +192,25 @@ fn connect(target: &str, port: u16) -> std::io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Sends bytes and reads what comes back first.
+/// Sends bytes and reads what comes back.
 fn spoken(mut stream: TcpStream, bytes: &[u8]) -> std::io::Result<String> {
     stream.write_all(bytes)?;
-    let mut answer = [0; 512];
-    let length = stream.read(&mut answer)?;
-    if length == 0 {
-        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    let mut said = Vec::new();
+    while !said.ends_with(HEARD.as_bytes()) && said.len() < 2048 {
+        let mut answer = [0; 512];
+        match stream.read(&mut answer) {
+            Ok(length) if length > 0 => said.extend(&answer[..length]),
+            Ok(_) | Err(_) if !said.is_empty() => break,
+            Ok(_) => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            Err(error) => return Err(error),
+        }
     }
-    Ok(String::from_utf8_lossy(&answer[..length]).into_owned())
+    let said = String::from_utf8_lossy(&said).into_owned();
+    // What a server says. Anything else is the engine's own word: an alert of TLS, an answer 403.
+    if !said.ends_with(HEARD) {
+        return Err(std::io::Error::other(said.escape_default().to_string()));
+    }
+    Ok(said)
 }
 
 fn packet(to: SocketAddr, bytes: &[u8]) -> std::io::Result<String> {

@@ -46,7 +46,7 @@ fn judge(probe: &NetworkProbe, stage: &NetworkStage) -> Result<AttackResult, Hos
         None => None,
     };
     let (said, heard) = stage.attempt(&probe.act)?;
-    let answered = said.starts_with("answered ") && !probe.may_be_answered;
+    let answered = said.starts_with("answered ");
     let (outcome, observed) = match controlled {
         Some(error) => (AttackOutcome::Error, error),
         None if heard => (

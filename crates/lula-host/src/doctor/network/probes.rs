@@ -20,8 +20,6 @@ pub(super) struct NetworkProbe {
     pub(super) act: NetworkAct,
     /// The same the granted way, which must be answered, and heard outside.
     pub(super) control: Option<NetworkAct>,
-    /// Whether an answer of the engine's own is no harm: a refusal in HTTP is one.
-    pub(super) may_be_answered: bool,
     pub(super) after: After,
 }
 
@@ -75,7 +73,6 @@ pub(super) fn all(ports: StagePorts) -> Vec<NetworkProbe> {
         name,
         act,
         control: Some(control),
-        may_be_answered: false,
         after: After::Nothing,
     };
     let granted = || hello(GRANTED, tls, GRANTED);
@@ -87,10 +84,7 @@ pub(super) fn all(ports: StagePorts) -> Vec<NetworkProbe> {
             &format!("Host: {WEB}:{web}\nConnection: close"),
         )
     };
-    let by_request = |name, act| NetworkProbe {
-        may_be_answered: true,
-        ..probe(name, act, good())
-    };
+    let by_request = |name, act| probe(name, act, good());
     let asked = |name, act| probe(name, act, question("127.0.0.1", false, 1, GRANTED));
     let token = |text_of: &str| text_of.replace("TOKEN", TOKEN);
     let secret = format!("{TOKEN}.{DENIED}");
@@ -263,7 +257,6 @@ pub(super) fn all(ports: StagePorts) -> Vec<NetworkProbe> {
                 )),
             ),
             control: Some(fine()),
-            may_be_answered: true,
             after: After::Nothing,
         });
     }
@@ -272,14 +265,12 @@ pub(super) fn all(ports: StagePorts) -> Vec<NetworkProbe> {
         name: "revoked_name",
         act: hello(revoked, tls, revoked),
         control: None,
-        may_be_answered: false,
         after: After::Revoking("revoked.probe.example:PORT private"),
     });
     all.push(NetworkProbe {
         name: "killed_engine",
         act: granted(),
         control: None,
-        may_be_answered: false,
         after: After::Killing,
     });
     all

@@ -16,7 +16,7 @@ use lula_sandbox::{
     SandboxEngine, SandboxSession,
 };
 
-use super::acts::{NETWORK_ATTACKER, NetworkAct};
+use super::acts::{HEARD, NETWORK_ATTACKER, NetworkAct};
 use crate::error::HostError;
 use crate::network;
 
@@ -188,8 +188,10 @@ fn listen(heard: &Arc<Heard>, over: &Arc<AtomicBool>) -> io::Result<u16> {
                     if let Ok(length) = stream.read(&mut bytes) {
                         hears.note(&bytes[..length]);
                     }
-                    let answer =
-                        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nheard";
+                    let length = HEARD.len();
+                    let answer = format!(
+                        "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{HEARD}"
+                    );
                     let _ = stream.write_all(answer.as_bytes());
                 }
                 Err(_) => std::thread::sleep(Duration::from_millis(2)),

@@ -21,7 +21,7 @@ use rustix::io::Errno;
 
 use super::books::{OverdueLimit, SessionCommandEntry, SessionState};
 use super::disk::{self, MeasuredDirectory};
-use super::engine::SandboxResources;
+use super::resources::SandboxResources;
 use crate::buffer::Buffer;
 use crate::cgroup::CgroupLeaf;
 use crate::error::SandboxError;
