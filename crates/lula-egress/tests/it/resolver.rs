@@ -7,12 +7,15 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use lula_egress::{DomainName, NameResolver};
 
+/// A name that is not answered while the lock is held.
+type Hanging = (String, &'static Mutex<()>);
+
 /// Every name leads to loopback unless a test says otherwise.
 #[derive(Clone, Default)]
 pub(crate) struct TestResolver {
     names: Arc<Mutex<HashMap<String, Vec<IpAddr>>>>,
     asked: Arc<Mutex<Vec<String>>>,
-    hanging: Arc<Mutex<Option<(String, &'static Mutex<()>)>>>,
+    hanging: Arc<Mutex<Option<Hanging>>>,
 }
 
 impl TestResolver {
