@@ -117,6 +117,9 @@ pub(crate) struct SandboxBlueprint {
     /// Whether the calls of the first process itself are watched: then the runner listens before it
     /// looks around.
     pub(crate) watched: bool,
+    /// Whether it must have a `/proc` that shows its own processes only. If not, the one around it is shown
+    /// where no other can be mounted.
+    pub(crate) own_proc: bool,
     pub(crate) switches: LayerSwitches,
     /// The first descriptor after the socket is a v2 control group to be born in.
     pub(crate) born_in_cgroup: bool,
@@ -207,7 +210,8 @@ impl SandboxBlueprint {
         }
         w.bool(self.born_in_cgroup)
             .bool(self.listened)
-            .bool(self.watched);
+            .bool(self.watched)
+            .bool(self.own_proc);
         writer.bytes
     }
 
@@ -279,6 +283,7 @@ impl SandboxBlueprint {
             born_in_cgroup: r.bool("cgroup")?,
             listened: r.bool("listened")?,
             watched: r.bool("watched")?,
+            own_proc: r.bool("own proc")?,
         };
         reader.end()?;
         Ok(blueprint)

@@ -8,18 +8,20 @@ mod command;
 pub(crate) mod family;
 mod fence;
 mod mounts;
+mod numbers;
 mod readback;
 pub(crate) mod routes;
 mod serve;
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd, RawFd};
 
 use lula_protocol::IsolationTier;
 
 use crate::blueprint::SandboxBlueprint;
 use crate::built_in::BuiltInProgram;
+use self::numbers::ProcessNumbers;
 use crate::frames::{ExecServerEvent, SetupStage, UnavailableProtection};
-use crate::sys::{lockdown, process};
+use crate::sys::{descriptors, process};
 use crate::zygote::{BuildStepContext, BuildStepFailure, NetworkSupply};
 
 /// Who a sandbox is outside its user namespace.
@@ -39,6 +41,8 @@ pub(crate) struct InitSite {
     pub(crate) zygote: OwnedFd,
     /// `tasks` files of v1 control groups to join.
     pub(crate) join_groups: Vec<OwnedFd>,
+    /// The v2 control group that it could not be born in.
+    pub(crate) join_later: Option<OwnedFd>,
     pub(crate) network: Option<NetworkSupply>,
     /// Detached trees, in the order of the blueprint.
     pub(crate) placed: Vec<OwnedFd>,
@@ -48,6 +52,8 @@ pub(crate) struct InitSite {
     /// A user namespace that knows that identity and no other. It may come with the network; without
     /// one, one is made.
     pub(crate) home: Option<OwnedFd>,
+    /// The `/proc` around it, where the sandbox is to write its own id map.
+    pub(crate) proc: Option<OwnedFd>,
     pub(crate) held_back: Vec<UnavailableProtection>,
 }
 
@@ -58,12 +64,14 @@ const CONNECTION: i32 = 3;
 pub(crate) fn run(
     blueprint: &SandboxBlueprint,
     site: InitSite,
-    zygote_control: &OwnedFd,
+    zygote_ends: &[RawFd],
     built_ins: &'static [BuiltInProgram],
 ) -> ! {
     // First of all: the zygote's socket must not be held open by a sandbox, or the zygote's death
     // would go unseen. The copy is closed, the zygote's own stays.
-    let _ = lockdown::close_one(zygote_control.as_raw_fd());
+    for end in zygote_ends {
+        let _ = descriptors::close_one(*end);
+    }
     // A copy that outlives the site, to say what went wrong; it is closed by number with the rest.
     let reporter = rustix::io::fcntl_dupfd_cloexec(&site.connection, 64)
         .map_or(CONNECTION, std::os::fd::IntoRawFd::into_raw_fd);
@@ -87,7 +95,7 @@ fn build(
     fence::join_groups(&site)?;
     let mut interfaces = Vec::new();
     if blueprint.tier == IsolationTier::Namespace {
-        fence::name_itself()?;
+        fence::name_itself(&mut site)?;
         mounts::build(blueprint, &mut site)?;
         // It may still be in the making.
         interfaces = fence::enter_network(&mut site)?;
@@ -100,6 +108,7 @@ fn build(
     let fence::FenceResult {
         enforced,
         mut refusals,
+        was_filtered,
     } = fence::lock(blueprint)?;
     if blueprint.watched
         && let Some(listener) = refusals.take()
@@ -108,11 +117,18 @@ fn build(
         serve::tell(&connection, &ExecServerEvent::Locked, &[listener.as_fd()])
             .during(SetupStage::Seccomp, || "its listener".to_owned())?;
     }
-    let posture = readback::own(blueprint, enforced, &interfaces)?;
+    let numbers = ProcessNumbers::here();
+    let mut posture = readback::own(blueprint, enforced, &interfaces, numbers)?;
+    if was_filtered {
+        // Ours has to be one more.
+        posture.seccomp_filters = readback::filters()
+            .during(crate::frames::SetupStage::ReadBack, || "filters".to_owned())?;
+    }
     let ready = ExecServerEvent::Ready { posture, held_back };
     let inherited = serve::CommandInheritance {
         enforced,
         tier: blueprint.tier,
+        numbers,
         built_ins,
     };
     serve::ExecServer::new(connection, &ready, refusals, inherited).map_err(|error| {

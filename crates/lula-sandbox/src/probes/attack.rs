@@ -17,6 +17,7 @@ use super::{ARGUMENT, parse, probes, scenarios};
 #[cfg(feature = "test-switches")]
 use crate::policy::LayerName;
 use crate::policy::{ByteSize, Profile, SandboxPolicy};
+use crate::tiers::OWN_PROC;
 use crate::{Sandbox, SandboxCommand, SandboxEngine, SandboxError, SandboxSession};
 
 /// No attempt takes longer.
@@ -107,11 +108,16 @@ impl<'a> TierAttack<'a> {
         }
         let stage = AttackStage::set(&self.program)?;
         let session = self.open(&stage)?;
+        let own_proc = !session.not_applied().any(|one| one.asked == OWN_PROC);
         let mut verdicts = Vec::new();
         for probe in probes().filter(|probe| self.includes(probe.name)) {
-            if let Some(expected) = probe.expected(self.tier) {
-                verdicts.push(self.judge(probe, expected, &stage, &session)?);
-            }
+            let Some(expected) = probe.expected(self.tier, own_proc) else {
+                continue;
+            };
+            verdicts.push(match unlimited(probe, expected, &session) {
+                Some(unlimited) => unlimited,
+                None => self.judge(probe, expected, &stage, &session)?,
+            });
         }
         for scenario in scenarios::ALL {
             if scenario.tiers.contains(&self.tier) && self.includes(scenario.name) {
@@ -134,7 +140,8 @@ impl<'a> TierAttack<'a> {
             .read
             .insert(program.parse().map_err(|_| unusable())?);
         policy.limits.disk = ByteSize::mib(64);
-        policy.min_tier = self.tier;
+        // As the tier is here: what it lacks of a floor, the receipt says, and the probes find out.
+        policy.min_tier = self.tier.min(IsolationTier::Landlock);
         // Every layer is asked for; whether it is there is what the probes find out.
         policy.required_layers.clear();
         Ok(policy)
@@ -162,11 +169,13 @@ impl<'a> TierAttack<'a> {
         stage.renew_targets()?;
         let control = self.outside(probe, stage);
         // Who may not do it outside either, or has a kernel without it, cannot do it inside.
-        let moot = match control {
+        let refused = match control {
             AttackObservation::Errno(libc::EPERM | libc::EACCES) => probe.privileged,
             AttackObservation::Errno(libc::ENOSYS) => probe.family == AttackFamily::Syscalls,
             _ => false,
         };
+        // Below the filter of a container engine much is refused already, and seen as it is inside.
+        let moot = refused || (stage.is_confined && is_like_inside(&control, expected));
         let controlled = moot || probe.outside.met_by(&control);
 
         let own_session;
@@ -257,6 +266,34 @@ impl<'a> TierAttack<'a> {
     pub(super) fn program(&self) -> &Path {
         &self.program
     }
+}
+
+/// Whether the surroundings make of an attempt what the sandbox is to make of it.
+fn is_like_inside(control: &AttackObservation, expected: AttackExpectation) -> bool {
+    let refused = matches!(
+        control,
+        AttackObservation::Errno(libc::EPERM | libc::EACCES | libc::EROFS | libc::ENOSYS)
+    );
+    refused || expected.met_by(control)
+}
+
+/// The verdict on a probe of a limit that, as the receipt says, is not in force here.
+fn unlimited(
+    probe: &AttackProbe,
+    expected: AttackExpectation,
+    session: &SandboxSession,
+) -> Option<AttackResult> {
+    let limit = probe.limit?;
+    let missing = session
+        .not_applied()
+        .find(|one| one.asked.starts_with(&format!("{limit} limit ")))?;
+    Some(AttackResult {
+        name: probe.name.to_owned(),
+        family: probe.family,
+        outcome: AttackOutcome::Unlimited,
+        expected: expected.to_string(),
+        observed: format!("{}: {}", missing.asked, missing.reason),
+    })
 }
 
 /// The names the sandbox says it set.

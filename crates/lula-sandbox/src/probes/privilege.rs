@@ -128,7 +128,8 @@ pub(super) const PROBES: &[AttackProbe] = &[
             Ok(String::new())
         },
     )
-    .by_tier(HIDDEN[0], HIDDEN[1]),
+    .by_tier(HIDDEN[0], HIDDEN[1])
+    .where_proc_is_shared(Some(AttackExpectation::Fails(&[libc::EACCES, libc::EPERM]))),
     probe("trace", "attach to a process outside", |s| {
         done("ptrace", &[PTRACE_SEIZE, s.victim(), 0, 0])
     }),

@@ -159,6 +159,11 @@ pub(super) struct AttackProbe {
     pub(super) namespace: Option<AttackExpectation>,
     /// What must be seen in the `landlock` tier.
     pub(super) landlock: Option<AttackExpectation>,
+    /// What must be seen in the `namespace` tier where `/proc` is the one around the sandbox, if that
+    /// differs. The inner `None`: not a question there.
+    pub(super) shared_proc: Option<Option<AttackExpectation>>,
+    /// The limit, by its name in receipts, without which the attempt is not made.
+    pub(super) limit: Option<&'static str>,
     /// Not every user may do this outside either; then the refusal there is the control.
     pub(super) privileged: bool,
     /// Runs in a sandbox of its own, because it does not survive.
@@ -183,6 +188,8 @@ impl AttackProbe {
             outside: AttackExpectation::Works,
             namespace: Some(REFUSED),
             landlock: Some(REFUSED),
+            shared_proc: None,
+            limit: None,
             privileged: false,
             destructive: false,
         }
@@ -203,6 +210,19 @@ impl AttackProbe {
     ) -> Self {
         self.namespace = namespace;
         self.landlock = landlock;
+        self
+    }
+
+    /// What must be seen in the `namespace` tier where the `/proc` around the sandbox is shown: as much as
+    /// there is without namespaces.
+    pub(super) const fn where_proc_is_shared(mut self, expect: Option<AttackExpectation>) -> Self {
+        self.shared_proc = Some(expect);
+        self
+    }
+
+    /// The attempt is only made where this limit is in force.
+    pub(super) const fn limited_by(mut self, limit: &'static str) -> Self {
+        self.limit = Some(limit);
         self
     }
 
@@ -230,8 +250,13 @@ impl AttackProbe {
         self
     }
 
-    pub(super) fn expected(&self, tier: IsolationTier) -> Option<AttackExpectation> {
+    pub(super) fn expected(
+        &self,
+        tier: IsolationTier,
+        own_proc: bool,
+    ) -> Option<AttackExpectation> {
         match tier {
+            IsolationTier::Namespace if !own_proc => self.shared_proc.unwrap_or(self.namespace),
             IsolationTier::Namespace => self.namespace,
             IsolationTier::Landlock => self.landlock,
             _ => None,
@@ -247,6 +272,8 @@ pub enum AttackOutcome {
     Held,
     /// The attack led to something else.
     Broken,
+    /// The receipt says that the limit is not in force here: there was nothing to attack.
+    Unlimited,
     /// The probe proves nothing: it did not run, or its control failed.
     Error,
 }
@@ -274,10 +301,19 @@ pub struct AttackReport {
 }
 
 impl AttackReport {
-    /// Whether every probe held.
+    /// Whether every attack that was made was held off.
     pub fn held(&self) -> bool {
-        self.probes
-            .iter()
-            .all(|probe| probe.outcome == AttackOutcome::Held)
+        self.probes.iter().all(|probe| {
+            matches!(
+                probe.outcome,
+                AttackOutcome::Held | AttackOutcome::Unlimited
+            )
+        })
+    }
+
+    /// How many of them came to that.
+    pub fn count(&self, outcome: AttackOutcome) -> usize {
+        let probes = self.probes.iter();
+        probes.filter(|probe| probe.outcome == outcome).count()
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::act;
+use super::{act, honesty};
 use super::scene::AttackScene;
 
 pub(super) struct AttackStage {
@@ -22,6 +22,8 @@ pub(super) struct AttackStage {
     _sockets: Vec<UnixListener>,
     _terminal: std::os::fd::OwnedFd,
     pub(super) token: String,
+    /// Whether something around this process, a filter or lost privileges, refuses things already.
+    pub(super) is_confined: bool,
 }
 
 /// What a target holds before and after.
@@ -106,7 +108,9 @@ impl AttackStage {
             .with("terminal", terminal_name.display())
             .with("device", device().display())
             .with("kernel", kernel_file().display())
-            .with("shm", shared_memory);
+            .with("shm", shared_memory)
+            .with("filters", honesty::filters().unwrap_or(0))
+            .with("layers", free_landlock_layers(program));
         for kind in ["user", "mnt", "pid", "net", "ipc", "uts", "cgroup"] {
             let link = std::fs::read_link(format!("/proc/self/ns/{kind}"))?;
             scene = scene.with(&format!("ns-{kind}"), link.display());
@@ -122,6 +126,7 @@ impl AttackStage {
             _sockets: sockets,
             _terminal: terminal,
             token,
+            is_confined: is_confined(),
         })
     }
 
@@ -176,6 +181,27 @@ impl Drop for AttackStage {
         let _ = std::fs::remove_file(&self.shared_file);
         let _ = std::fs::remove_dir_all(&self.root);
     }
+}
+
+/// How many Landlock layers a process of this program may take: counting uses them up, so another one does
+/// that.
+fn free_landlock_layers(program: &Path) -> u64 {
+    let counted = Command::new(program)
+        .args([super::ARGUMENT, "help", "landlock-layers"])
+        .output();
+    let seen = counted
+        .ok()
+        .and_then(|output| super::parse(&String::from_utf8_lossy(&output.stdout)));
+    match seen {
+        Some(super::AttackObservation::Done(count)) => count.parse().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// As container engines leave a process.
+fn is_confined() -> bool {
+    let says = |field: &str, value: &str| act::status(field).is_ok_and(|said| said == value);
+    !says("Seccomp", "0") || says("NoNewPrivs", "1") || Path::new("/proc/sentry-meminfo").exists()
 }
 
 /// The host's address on the network it would use to reach another one. Nothing is sent.

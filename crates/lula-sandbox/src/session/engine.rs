@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use lula_protocol::IsolationTier;
 
 use super::command::{FinishedCommand, SandboxCommand};
-use super::drawing::{PlannedSandbox, environment};
+use super::drawing::{PlannedFilter, PlannedSandbox, environment};
+use super::first_process::FirstProcess;
 use super::link::{HelperLink, HelperLinkParts};
 use super::private::PrivateDirectory;
 use super::process::SandboxProcess;
@@ -23,8 +24,10 @@ use crate::helper::{EarlyHelper, HelperProgram};
 use crate::mounts::{self, SystemDirectories};
 use crate::policy::{LayerName, MachineCapacity, ResolvedLimits};
 use crate::receipt::{HostPosture, ReceiptContext};
-use crate::seccomp::{RefusedCallReply, SeccompProgram, SeccompRules, SyscallAbi};
-use crate::sys::socket;
+use crate::seccomp::{
+    RefusedCallReply, SeccompProgram, SeccompRules, SyscallAbi, WatchedCalls,
+};
+use crate::sys::{refusals, socket};
 use crate::tiers;
 use crate::watch::DenialWatcher;
 
@@ -267,10 +270,19 @@ impl SandboxEngine {
             return Err(SandboxError::OverlayNeedsNamespaces { tier });
         }
         let place = PathBuf::from(&workspace.path);
+        let heard = refusals::can_be_heard();
         let rules = SeccompRules {
             nested_userns: policy.nested_userns,
-            refusals: RefusedCallReply::Notify,
-            watched: sandbox.watched,
+            refusals: if heard {
+                RefusedCallReply::Notify
+            } else {
+                RefusedCallReply::Errno
+            },
+            watched: if heard {
+                sandbox.watched
+            } else {
+                WatchedCalls::Nothing
+            },
             ..if tier == IsolationTier::Namespace {
                 SeccompRules::NAMESPACE
             } else {
@@ -279,8 +291,12 @@ impl SandboxEngine {
         };
         let program = inner.program(rules)?;
         let mut not_applied = Vec::new();
+        let filter = PlannedFilter {
+            program: &program,
+            rules: &rules,
+        };
         let drawn =
-            PlannedSandbox::draw(tier, sandbox, workspace, &granted, &program, &inner.system)?;
+            PlannedSandbox::draw(tier, sandbox, workspace, &granted, &filter, &inner.system)?;
         not_applied.extend(drawn.not_applied);
 
         if let Some(root) = &drawn.root
@@ -316,7 +332,8 @@ impl SandboxEngine {
             zygote = inner.zygote(tier)?;
             built = zygote.build(&mut blueprint, root, &descriptors);
         }
-        let (first, pidfd) = built?;
+        let (pid, held) = built?;
+        let first = FirstProcess::new(pid, held, Arc::clone(&zygote));
         drop(theirs);
         // From here on its first process is at work, and needs a processor more than this one did.
         let limits = leaf.as_mut().map(|leaf| {
@@ -329,7 +346,7 @@ impl SandboxEngine {
             // No command runs before these were set and read.
             Ok(limits) => limits,
             Err(unreadable) => {
-                let _ = rustix::process::pidfd_send_signal(&pidfd, rustix::process::Signal::KILL);
+                first.kill();
                 return Err(unreadable.into());
             }
         };
@@ -337,7 +354,7 @@ impl SandboxEngine {
 
         let watch = DenialWatcher {
             abi: SyscallAbi::native().ok_or(SandboxError::Processor)?,
-            first,
+            first: pid,
             workspace: blueprint.workspace.path.clone(),
             masks: std::mem::take(&mut blueprint.masks),
             shared: (tier != IsolationTier::Namespace)
@@ -345,7 +362,7 @@ impl SandboxEngine {
         };
         let link = HelperLink::new(HelperLinkParts {
             connection,
-            pidfd,
+            first,
             leaf,
             rules,
             watch,
@@ -359,6 +376,7 @@ impl SandboxEngine {
                 instructions: u32::try_from(program.instructions().len()).unwrap_or(u32::MAX),
                 no_sockets: !rules.internet_sockets,
                 watched: rules.watched,
+                heard,
                 clean_environment: !sandbox.without.contains(&LayerName::CleanEnvironment),
                 cgroup: limits.map(|limits| (inner.groups().kind().name(), limits)),
                 host: inner.host()?.clone(),

@@ -9,7 +9,7 @@ use crate::blueprint::{MOST_TEMPLATES, RootPlan, SandboxBlueprint};
 use crate::error::SandboxError;
 use crate::helper::{EarlyHelper, HelperChild, HelperProgram};
 use crate::sys::socket;
-use crate::zygote::{ZygoteReply, remains};
+use crate::zygote::{ZygoteReply, kill, remains};
 
 #[derive(Debug)]
 pub(super) struct ZygoteProcess {
@@ -95,6 +95,12 @@ impl ZygoteProcess {
         socket::send(&line.control, &remains::hand_over(name), homes).is_ok()
     }
 
+    /// Has the helper kill the first process of a sandbox. If the helper is gone, so is that.
+    pub(super) fn kill(&self, pid: u32) {
+        let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = socket::send(&line.control, &kill::ask_for(pid), &[]);
+    }
+
     /// Has a sandbox begun. Without a root it sees the host's own tree.
     pub(super) fn build(
         &self,
@@ -118,8 +124,8 @@ impl ZygoteProcess {
                 Err(setup_error(failure.stage, failure.detail, failure.errno))
             }
             ZygoteReply::Cloned { pid } => {
-                let pidfd = received.into_iter().next();
-                Ok((pid, pidfd.ok_or(SandboxError::HelperGone)?))
+                let held = received.into_iter().next();
+                Ok((pid, held.ok_or(SandboxError::HelperGone)?))
             }
         }
     }
