@@ -81,9 +81,7 @@ pub(crate) fn open(
     rustix::fs::openat(here, ".", flags, mode)
 }
 
-const HELD: OFlags = OFlags::PATH
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
+const HELD: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 fn last(
     here: BorrowedFd<'_>,
@@ -93,21 +91,12 @@ fn last(
     mount: u64,
 ) -> rustix::io::Result<OwnedFd> {
     // Nothing is lost in a file that turns out to be mounted there.
-    let opened = rustix::fs::openat(here, name, flags - OFlags::TRUNC, mode);
-    let opened = match opened {
-        Err(Errno::NOTDIR) if is_link(here, name) => return Err(Errno::LOOP),
-        opened => opened?,
-    };
+    let opened = rustix::fs::openat(here, name, flags - OFlags::TRUNC, mode)?;
     on(opened.as_fd(), mount)?;
     if flags.contains(OFlags::TRUNC) {
         rustix::fs::ftruncate(&opened, 0)?;
     }
     Ok(opened)
-}
-
-fn is_link(here: BorrowedFd<'_>, name: &OsStr) -> bool {
-    let found = rustix::fs::statat(here, name, AtFlags::SYMLINK_NOFOLLOW);
-    found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink)
 }
 
 /// Refuses what is on another mount.
@@ -131,5 +120,6 @@ fn mount_of(held: BorrowedFd<'_>) -> rustix::io::Result<u64> {
     let page = std::fs::read_to_string(format!("/proc/self/fdinfo/{number}"));
     let page = page.map_err(|_| Errno::NOSYS)?;
     let line = page.lines().find_map(|line| line.strip_prefix("mnt_id:"));
-    line.and_then(|id| id.trim().parse().ok()).ok_or(Errno::NOSYS)
+    line.and_then(|id| id.trim().parse().ok())
+        .ok_or(Errno::NOSYS)
 }

@@ -68,7 +68,11 @@ fn attempt(engine: &SandboxEngine, name: IsolationTier) -> TierReport {
             TierReport {
                 is_floor: false,
                 remedy: refusal.remedy,
-                ..available(name, format!("works where less is allowed{reason}"), &receipt)
+                ..available(
+                    name,
+                    format!("works where less is allowed{reason}"),
+                    &receipt,
+                )
             }
         }
         Err(_) => unavailable(name, refusal.reason, refusal.remedy),

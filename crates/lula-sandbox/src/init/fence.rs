@@ -48,9 +48,10 @@ pub(super) fn name_itself(site: &mut InitSite) -> Result<(), BuildStepFailure> {
         Err(error) if is_missing(&error.into()) => {
             site.held_back.push(UnavailableProtection {
                 asked: "a host name of its own".to_owned(),
-                reason: "a seccomp profile around it refuses `sethostname`: the name of the machine or \
+                reason:
+                    "a seccomp profile around it refuses `sethostname`: the name of the machine or \
                          container can be read"
-                    .to_owned(),
+                        .to_owned(),
             });
             Ok(())
         }
@@ -96,16 +97,16 @@ pub(super) fn take_identity(site: &InitSite) -> Result<(), BuildStepFailure> {
     unshare(NamespaceFlags::USER).during(SetupStage::UserNamespace, its_own)?;
     // The view of /proc inside may be read-only.
     let own = match &site.proc {
-        Some(proc) => rustix::fs::openat(proc, "self", HELD, Mode::empty()).map_err(io::Error::from),
+        Some(proc) => {
+            rustix::fs::openat(proc, "self", HELD, Mode::empty()).map_err(io::Error::from)
+        }
         None => hold_host(Path::new("/proc/self")),
     };
     own.and_then(|own| write_maps(&own, outside))
         .during(stage, || "its id map".to_owned())
 }
 
-const HELD: OFlags = OFlags::PATH
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::CLOEXEC);
+const HELD: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 fn write_maps(own: &OwnedFd, (uid, gid): (u32, u32)) -> io::Result<()> {
     for (name, text) in [

@@ -17,9 +17,9 @@ use std::os::fd::{AsFd, OwnedFd, RawFd};
 
 use lula_protocol::IsolationTier;
 
+use self::numbers::ProcessNumbers;
 use crate::blueprint::SandboxBlueprint;
 use crate::built_in::BuiltInProgram;
-use self::numbers::ProcessNumbers;
 use crate::frames::{ExecServerEvent, SetupStage, UnavailableProtection};
 use crate::sys::{descriptors, process};
 use crate::zygote::{BuildStepContext, BuildStepFailure, NetworkSupply};

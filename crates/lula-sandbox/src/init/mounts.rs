@@ -11,9 +11,9 @@ use super::{InitSite, OuterIdentity};
 use crate::blueprint::{BindMount, BlueprintOverlay, SandboxBlueprint};
 use crate::frames::{SetupStage, UnavailableProtection};
 use crate::mounts::{HOME, SCRATCH};
-use crate::tiers::OWN_PROC;
 use crate::sys::mount::{self, MountRestrictions};
 use crate::sys::process;
+use crate::tiers::OWN_PROC;
 use crate::zygote::{BuildStepContext, BuildStepFailure};
 
 /// Directories of `/proc` that tell about the machine.
@@ -103,9 +103,10 @@ fn proc(blueprint: &SandboxBlueprint, site: &mut InitSite) -> io::Result<()> {
         Err(error) if error.raw_os_error() == Some(libc::EPERM) && !blueprint.own_proc => {
             site.held_back.push(UnavailableProtection {
                 asked: OWN_PROC.to_owned(),
-                reason: "the /proc around it is masked, so it is shown as it is: numbers, names and \
+                reason:
+                    "the /proc around it is masked, so it is shown as it is: numbers, names and \
                          command lines of processes outside can be read"
-                    .to_owned(),
+                        .to_owned(),
             });
             Ok(())
         }

@@ -78,11 +78,7 @@ fn shown() -> impl Iterator<Item = i32> {
 }
 
 /// The parents of what descends from `this`, in the numbers of the pid namespace `depth` deep.
-fn descendants(
-    processes: &[(i32, i32, Vec<i32>)],
-    this: i32,
-    depth: usize,
-) -> HashMap<i32, i32> {
+fn descendants(processes: &[(i32, i32, Vec<i32>)], this: i32, depth: usize) -> HashMap<i32, i32> {
     let parents: HashMap<i32, i32> = processes.iter().map(|(pid, to, _)| (*pid, *to)).collect();
     let inner: HashMap<i32, i32> = processes
         .iter()
@@ -144,7 +140,10 @@ mod tests {
         assert_eq!(ProcessNumbers::here(), ProcessNumbers::Own);
         let parents = ProcessNumbers::Own.parents();
         let own = std::process::id().cast_signed();
-        assert_eq!(parents[&own], std::os::unix::process::parent_id().cast_signed());
+        assert_eq!(
+            parents[&own],
+            std::os::unix::process::parent_id().cast_signed()
+        );
     }
 
     #[test]

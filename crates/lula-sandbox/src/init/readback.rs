@@ -91,9 +91,7 @@ pub(super) fn own(
             "the workspace is not what was asked for",
         ),
         (
-            blueprint.own_proc
-                && blueprint.tier == IsolationTier::Namespace
-                && !posture.own_proc,
+            blueprint.own_proc && blueprint.tier == IsolationTier::Namespace && !posture.own_proc,
             "/proc shows other processes",
         ),
     ];

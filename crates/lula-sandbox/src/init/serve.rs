@@ -332,15 +332,14 @@ impl ExecServer {
             Ok(running) => {
                 let pid = running.pid;
                 self.commands.insert(id, running);
-                let event = ExecServerEvent::Started {
-                    pid: pid.cast_unsigned(),
-                    // It cannot be gone: no process but this one reaps it.
-                    posture: self
-                        .inherited
-                        .numbers
-                        .name_of(pid)
-                        .and_then(|name| readback::of_process(&name, self.inherited.enforced))?,
-                };
+                let event =
+                    ExecServerEvent::Started {
+                        pid: pid.cast_unsigned(),
+                        // It cannot be gone: no process but this one reaps it.
+                        posture: self.inherited.numbers.name_of(pid).and_then(|name| {
+                            readback::of_process(&name, self.inherited.enforced)
+                        })?,
+                    };
                 self.mention(id, &event)
             }
             Err((step, error)) => {

@@ -119,7 +119,9 @@ pub(super) fn part(name: &str, scene: &AttackScene) -> Option<AttackBodyResult> 
         "heart-parent" => Some(leave_heart(scene)),
         "heart-itself" => Some(beat(scene)),
         "pour" => Some(pour(scene)),
-        "landlock-layers" => Some(super::honesty::free_landlock_layers().map(|free| free.to_string())),
+        "landlock-layers" => {
+            Some(super::honesty::free_landlock_layers().map(|free| free.to_string()))
+        }
         // Waits until its maker lets go of its standard input.
         "victim" => {
             let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
@@ -187,7 +189,10 @@ fn leave_heart(scene: &AttackScene) -> AttackBodyResult {
 fn beat(scene: &AttackScene) -> AttackBodyResult {
     let mut options = std::fs::OpenOptions::new();
     let mut file = options.create(true).append(true).open(scene.target())?;
-    std::fs::write(scene.target().with_extension("pid"), std::process::id().to_string())?;
+    std::fs::write(
+        scene.target().with_extension("pid"),
+        std::process::id().to_string(),
+    )?;
     loop {
         file.write_all(b"x")?;
         std::thread::sleep(Duration::from_millis(20));
@@ -260,7 +265,9 @@ fn maker(
     lasting: Duration,
 ) -> SandboxCommand {
     let scene = heart(&stage.inside(), file, lasting);
-    attack.attacker("help", "heart").arguments(scene.arguments())
+    attack
+        .attacker("help", "heart")
+        .arguments(scene.arguments())
 }
 
 fn outlive_timeout(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<ScenarioEnding, String> {

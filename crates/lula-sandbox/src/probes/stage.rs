@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{act, honesty};
 use super::scene::AttackScene;
+use super::{act, honesty};
 
 pub(super) struct AttackStage {
     root: PathBuf,

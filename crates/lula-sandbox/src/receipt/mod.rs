@@ -327,7 +327,10 @@ fn not_observed(context: &ReceiptContext) -> Vec<&'static str> {
     };
     let unheard = !context.heard && context.tier != IsolationTier::Process;
     let calls = unheard.then_some(["system calls that seccomp refused", "connections"]);
-    seen.iter().copied().chain(calls.into_iter().flatten()).collect()
+    seen.iter()
+        .copied()
+        .chain(calls.into_iter().flatten())
+        .collect()
 }
 
 #[cfg(test)]

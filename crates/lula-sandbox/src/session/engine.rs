@@ -24,9 +24,7 @@ use crate::helper::{EarlyHelper, HelperProgram};
 use crate::mounts::{self, SystemDirectories};
 use crate::policy::{LayerName, MachineCapacity, ResolvedLimits};
 use crate::receipt::{HostPosture, ReceiptContext};
-use crate::seccomp::{
-    RefusedCallReply, SeccompProgram, SeccompRules, SyscallAbi, WatchedCalls,
-};
+use crate::seccomp::{RefusedCallReply, SeccompProgram, SeccompRules, SyscallAbi, WatchedCalls};
 use crate::sys::{refusals, socket};
 use crate::tiers;
 use crate::watch::DenialWatcher;

@@ -105,7 +105,14 @@ fn clone(apart: NamespaceFlags, pidfd: libc::c_int) -> io::Result<NewProcess> {
     // SAFETY: `held` outlives the call; memory is copied, not shared, and no stack is given, so the child
     // returns here on its own copy of this stack.
     let pid = check(unsafe {
-        libc::syscall(libc::SYS_clone, flags, 0_usize, &raw mut held, 0_usize, 0_usize)
+        libc::syscall(
+            libc::SYS_clone,
+            flags,
+            0_usize,
+            &raw mut held,
+            0_usize,
+            0_usize,
+        )
     })?;
     Ok(new_process(pid, held))
 }

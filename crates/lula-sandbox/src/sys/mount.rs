@@ -151,26 +151,24 @@ pub(crate) fn hold(root: impl AsFd, path: &Path) -> io::Result<OwnedFd> {
     OPENAT2.or_else(whole, || hold_by_steps(root.as_fd(), relative))
 }
 
-const HELD: OFlags = OFlags::PATH
-    .union(OFlags::CLOEXEC)
-    .union(OFlags::NOFOLLOW);
+const HELD: OFlags = OFlags::PATH.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
 
 /// The same name by name, each in the directory that is held already. No path here goes up.
 fn hold_by_steps(root: BorrowedFd<'_>, path: &Path) -> io::Result<OwnedFd> {
-    let mut held = root.try_clone_to_owned()?;
+    let mut held = rustix::fs::openat(root, ".", HELD, Mode::empty())?;
     for step in path.components() {
-        match step {
+        let name = match step {
             Component::CurDir | Component::RootDir => continue,
-            Component::Normal(name) => {
-                held = rustix::fs::openat(&held, name, HELD, Mode::empty())?;
-            }
+            Component::Normal(name) => name,
             Component::ParentDir | Component::Prefix(_) => {
                 return Err(io::Error::from_raw_os_error(libc::EXDEV));
             }
-        }
+        };
+        // A link at the end is held itself, and leads nowhere.
         if FileType::from_raw_mode(rustix::fs::fstat(&held)?.st_mode) == FileType::Symlink {
             return Err(io::Error::from_raw_os_error(libc::ELOOP));
         }
+        held = rustix::fs::openat(&held, name, HELD, Mode::empty())?;
     }
     Ok(held)
 }
@@ -254,6 +252,7 @@ mod tests {
                     inode("/a/b"),
                     inode("/"),
                     inode("link/b"),
+                    inode("a/out/etc"),
                     inode("a/out"),
                     inode("nowhere"),
                 ]
@@ -262,11 +261,14 @@ mod tests {
                 use std::os::unix::fs::MetadataExt;
                 Ok(std::fs::metadata(place.path().join(path)).unwrap().ino())
             };
+            let link = std::fs::symlink_metadata(place.path().join("a/out")).unwrap();
+            let link = std::os::unix::fs::MetadataExt::ino(&link);
             let expected = [
                 inode("a/b"),
                 inode("."),
                 Err(libc::ELOOP),
                 Err(libc::ELOOP),
+                Ok(link),
                 Err(libc::ENOENT),
             ];
             assert_eq!(thread.join().unwrap(), expected, "{kept_back:?}");

@@ -72,7 +72,7 @@ pub(crate) fn can_be_heard() -> bool {
 /// Whether the kernel knows the action that a listener is told by.
 fn has_notifications() -> bool {
     const IS_AVAILABLE: libc::c_uint = 2;
-    const NOTIFY: u32 = 0x7fc0_0000;
+    static NOTIFY: u32 = 0x7fc0_0000;
     // SAFETY: the kernel reads one number, which is live.
     let asked = unsafe { libc::syscall(libc::SYS_seccomp, IS_AVAILABLE, 0, &raw const NOTIFY) };
     asked == 0
@@ -81,7 +81,7 @@ fn has_notifications() -> bool {
 /// Installs a program that allows everything, with a listener, in a process that then ends: with status 0
 /// if it could. Makes system calls only.
 extern "C" fn try_to_listen(_: *mut libc::c_void) -> libc::c_int {
-    const ALLOW_ALL: [libc::sock_filter; 1] = [libc::sock_filter {
+    static ALLOW_ALL: [libc::sock_filter; 1] = [libc::sock_filter {
         code: 0x06,
         jt: 0,
         jf: 0,

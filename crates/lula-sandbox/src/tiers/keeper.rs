@@ -54,8 +54,7 @@ impl Keeper {
             Self::Gvisor
         } else if signs.host_name == "lula" && (signs.variable)("HOME").is_some_and(is_ours) {
             Self::Lula
-        } else if set("KUBERNETES_SERVICE_HOST")
-            || (signs.exists)("/var/run/secrets/kubernetes.io")
+        } else if set("KUBERNETES_SERVICE_HOST") || (signs.exists)("/var/run/secrets/kubernetes.io")
         {
             Self::Kubernetes
         } else if set("GITHUB_ACTIONS") {
@@ -148,7 +147,11 @@ mod tests {
             (&[("container", "podman")], &[], Keeper::Podman),
             (&[], &["/run/.containerenv"], Keeper::Podman),
             (&[("INVOCATION_ID", "1")], &[], Keeper::Systemd),
-            (&[("GITHUB_ACTIONS", "true")], &["/.dockerenv"], Keeper::GithubActions),
+            (
+                &[("GITHUB_ACTIONS", "true")],
+                &["/.dockerenv"],
+                Keeper::GithubActions,
+            ),
             (
                 &[("KUBERNETES_SERVICE_HOST", "10.0.0.1")],
                 &["/run/.containerenv"],
@@ -156,7 +159,11 @@ mod tests {
             ),
         ];
         for (variables, files, expected) in cases {
-            assert_eq!(keeper(variables, files), expected, "{variables:?} {files:?}");
+            assert_eq!(
+                keeper(variables, files),
+                expected,
+                "{variables:?} {files:?}"
+            );
         }
     }
 

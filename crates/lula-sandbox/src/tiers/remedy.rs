@@ -66,9 +66,8 @@ impl Around<'_> {
 
     /// What keeps user namespaces from a process that makes the right calls.
     fn namespaces(&self, errno: u32) -> Option<String> {
-        let is = |path: &str, value: &str| {
-            (self.setting)(path).is_some_and(|text| text.trim() == value)
-        };
+        let is =
+            |path: &str, value: &str| (self.setting)(path).is_some_and(|text| text.trim() == value);
         if is("kernel/apparmor_restrict_unprivileged_userns", "1") && errno != ENOSPC {
             return Some(
                 "AppArmor forbids user namespaces to this program: install deploy/apparmor/lula, or \
@@ -152,15 +151,24 @@ mod tests {
     fn a_masked_proc_is_recognised_by_the_step_that_failed() {
         let docker = around(Keeper::Docker, true);
         let remedy = docker.remedy(SetupStage::Proc, EPERM).unwrap();
-        assert!(remedy.contains("--security-opt systempaths=unconfined"), "{remedy}");
+        assert!(
+            remedy.contains("--security-opt systempaths=unconfined"),
+            "{remedy}"
+        );
         assert_eq!(docker.remedy(SetupStage::Proc, 12), None);
     }
 
     #[test]
     fn a_seccomp_profile_is_blamed_only_where_there_is_one() {
-        for stage in [SetupStage::UserNamespace, SetupStage::Root, SetupStage::Mounts] {
+        for stage in [
+            SetupStage::UserNamespace,
+            SetupStage::Root,
+            SetupStage::Mounts,
+        ] {
             for errno in [EPERM, ENOSYS] {
-                let remedy = around(Keeper::Kubernetes, true).remedy(stage, errno).unwrap();
+                let remedy = around(Keeper::Kubernetes, true)
+                    .remedy(stage, errno)
+                    .unwrap();
                 assert!(remedy.contains("localhostProfile"), "{remedy}");
                 let other = around(Keeper::Machine, false).remedy(stage, errno).unwrap();
                 assert!(!other.contains("seccomp"), "{other}");
