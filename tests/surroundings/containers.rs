@@ -9,22 +9,22 @@ use super::stage::Stage;
 
 /// What surrounds a process in a container.
 #[derive(Clone, Copy)]
-pub struct ContainerRules {
-    pub seccomp: ContainerSeccomp,
+pub(crate) struct ContainerRules {
+    pub(crate) seccomp: ContainerSeccomp,
     /// Whether parts of `/proc` are hidden or read-only.
-    pub masked_proc: bool,
+    pub(crate) masked_proc: bool,
     /// Who the process is.
-    pub user: u32,
+    pub(crate) user: u32,
     /// Whether the container has a user namespace of its own, as a pod without the host's users.
-    pub own_users: bool,
-    pub read_only_root: bool,
+    pub(crate) own_users: bool,
+    pub(crate) read_only_root: bool,
     /// Whether it keeps the capabilities that engines give to root.
-    pub capabilities: bool,
+    pub(crate) capabilities: bool,
 }
 
 /// The seccomp profile of a container.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum ContainerSeccomp {
+pub(crate) enum ContainerSeccomp {
     None,
     /// As Docker and containerd have it for a process without capabilities: nothing that makes namespaces
     /// or mounts, and no `clone3`.
@@ -83,7 +83,7 @@ const READ_ONLY: [&str; 5] = [
 const NAMESPACE_FLAGS: u64 = 2_114_060_288;
 
 /// A command that runs `lula` with these arguments in such a container.
-pub fn command(stage: &Stage, rules: ContainerRules, runtime: &str, arguments: &[&str]) -> Command {
+pub(crate) fn command(stage: &Stage, rules: ContainerRules, runtime: &str, arguments: &[&str]) -> Command {
     let bundle = stage.bundle();
     let config = config(stage, rules, arguments);
     std::fs::write(bundle.join("config.json"), config.to_string()).unwrap();
@@ -123,7 +123,7 @@ fn config(stage: &Stage, rules: ContainerRules, arguments: &[&str]) -> Value {
         linux["seccomp"] = profile;
     }
     let tmpfs = |at: &str, options: &[&str]| {
-        let options: Vec<_> = ["nosuid", "nodev"].iter().chain(options).collect();
+        let options: Vec<_> = ["nosuid"].iter().chain(options).collect();
         json!({"destination": at, "type": "tmpfs", "source": "tmpfs", "options": options})
     };
     json!({

@@ -11,10 +11,10 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use containers::{ContainerRules, ContainerSeccomp};
-pub use stage::Stage;
+pub(crate) use stage::Stage;
 
 /// Where the shipped profiles are, from the manifest of the crate that includes this.
-pub const DEPLOY: &str = super::DEPLOY_FROM_HERE;
+pub(crate) const DEPLOY: &str = super::DEPLOY_FROM_HERE;
 
 /// A user that owns nothing, and has no name.
 const NOBODY_KNOWN: u32 = 54_321;
@@ -24,23 +24,23 @@ const NOBODY: u32 = 65_534;
 const CONTAINER_USER: u32 = 10_001;
 
 /// Where the program is run.
-pub struct Surrounding {
-    pub name: &'static str,
+pub(crate) struct Surrounding {
+    pub(crate) name: &'static str,
     /// What it is like, for people.
-    pub what: &'static str,
+    pub(crate) what: &'static str,
     /// Programs that make it.
-    pub needs: &'static [&'static str],
+    pub(crate) needs: &'static [&'static str],
     enter: fn(&Stage, &[&str]) -> Command,
 }
 
 impl Surrounding {
     /// The one of that name.
-    pub fn named(name: &str) -> &'static Self {
+    pub(crate) fn named(name: &str) -> &'static Self {
         ALL.iter().find(|one| one.name == name).unwrap()
     }
 
     /// A command that runs `lula` with these arguments in it.
-    pub fn command(&self, stage: &Stage, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, stage: &Stage, arguments: &[&str]) -> Command {
         let mut command = (self.enter)(stage, arguments);
         command
             .env_remove("XDG_RUNTIME_DIR")
@@ -59,7 +59,7 @@ const POD: ContainerRules = ContainerRules {
     capabilities: false,
 };
 
-pub const ALL: &[Surrounding] = &[
+pub(crate) const ALL: &[Surrounding] = &[
     Surrounding {
         name: "bare-root",
         what: "the machine itself, as root",
@@ -257,7 +257,7 @@ pub const ALL: &[Surrounding] = &[
 ];
 
 /// The shipped profile without one of its calls, as a test of each.
-pub fn pod_without(stage: &Stage, call: &'static str, arguments: &[&str]) -> Command {
+pub(crate) fn pod_without(stage: &Stage, call: &'static str, arguments: &[&str]) -> Command {
     let rules = ContainerRules {
         seccomp: ContainerSeccomp::LulaWithout(call),
         ..POD

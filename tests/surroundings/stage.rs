@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tempfile::TempDir;
 
 /// Where surroundings are set up. It goes away when dropped.
-pub struct Stage {
+pub(crate) struct Stage {
     directory: TempDir,
     bundles: AtomicU32,
 }
 
 impl Stage {
     /// For that program.
-    pub fn new(lula: &Path) -> Self {
+    pub(crate) fn new(lula: &Path) -> Self {
         let directory = tempfile::Builder::new().prefix("lula-around").tempdir_in("/var/tmp").unwrap();
         open_to_all(directory.path());
         let stage = Self {
@@ -37,22 +37,22 @@ impl Stage {
         stage
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.directory.path()
     }
 
     /// The tree of a container, in which nothing else is than what the program needs.
-    pub fn root_file_system(&self) -> PathBuf {
+    pub(crate) fn root_file_system(&self) -> PathBuf {
         self.directory.path().join("root")
     }
 
     /// The program, at a place that every user can reach.
-    pub fn lula(&self) -> PathBuf {
+    pub(crate) fn lula(&self) -> PathBuf {
         self.root_file_system().join("usr/bin/lula")
     }
 
     /// A new directory for the rules of a container.
-    pub fn bundle(&self) -> PathBuf {
+    pub(crate) fn bundle(&self) -> PathBuf {
         let number = self.bundles.fetch_add(1, Ordering::Relaxed);
         let bundle = self.path().join(format!("lula-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&bundle).unwrap();
@@ -60,7 +60,7 @@ impl Stage {
     }
 
     /// A new directory that a user owns.
-    pub fn home_of(&self, user: u32) -> PathBuf {
+    pub(crate) fn home_of(&self, user: u32) -> PathBuf {
         let home = self.bundle();
         chown(&home, Some(user), Some(user)).unwrap();
         home

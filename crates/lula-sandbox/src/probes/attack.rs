@@ -175,7 +175,9 @@ impl<'a> TierAttack<'a> {
             _ => false,
         };
         // Below the filter of a container engine much is refused already, and seen as it is inside.
-        let moot = refused || (stage.is_confined && is_like_inside(&control, expected));
+        let moot = refused || stage.refuses(probe, &control) || {
+            stage.is_confined && expected.met_by(&control)
+        };
         let controlled = moot || probe.outside.met_by(&control);
 
         let own_session;
@@ -201,6 +203,10 @@ impl<'a> TierAttack<'a> {
             ),
             Ok(seen) if expected.met_by(&seen) && moot => {
                 (AttackOutcome::Held, format!("{seen} (outside: {control})"))
+            }
+            // What stands further out may refuse it first, and by another error.
+            Ok(seen) if stage.refuses(probe, &control) && seen == control => {
+                (AttackOutcome::Held, format!("{seen} (outside, too)"))
             }
             Ok(seen) if expected.met_by(&seen) => (AttackOutcome::Held, seen.to_string()),
             Ok(seen) => (AttackOutcome::Broken, seen.to_string()),
@@ -266,15 +272,6 @@ impl<'a> TierAttack<'a> {
     pub(super) fn program(&self) -> &Path {
         &self.program
     }
-}
-
-/// Whether the surroundings make of an attempt what the sandbox is to make of it.
-fn is_like_inside(control: &AttackObservation, expected: AttackExpectation) -> bool {
-    let refused = matches!(
-        control,
-        AttackObservation::Errno(libc::EPERM | libc::EACCES | libc::EROFS | libc::ENOSYS)
-    );
-    refused || expected.met_by(control)
 }
 
 /// The verdict on a probe of a limit that, as the receipt says, is not in force here.

@@ -77,12 +77,8 @@ pub(super) const PROBES: &[AttackProbe] = &[
     )
     .controlled_by(|_| {
         let bounding = status("CapBnd")?;
-        Ok(if bounding.trim_matches('0').is_empty() {
-            "none"
-        } else {
-            "some"
-        }
-        .to_owned())
+        let none = bounding.trim_matches('0').is_empty();
+        Ok(if none { bounding } else { "some".to_owned() })
     })
     .outside(AttackExpectation::Yields("some"))
     .by_tier(Some(AttackExpectation::Yields("0000000000000000")), None),

@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use rustix::fs::StatVfsMountFlags;
+
 use super::scene::AttackScene;
+use super::probe::{AttackFamily, AttackObservation, AttackProbe};
 use super::{act, honesty};
 
 pub(super) struct AttackStage {
@@ -24,7 +27,13 @@ pub(super) struct AttackStage {
     pub(super) token: String,
     /// Whether something around this process, a filter or lost privileges, refuses things already.
     pub(super) is_confined: bool,
+    /// Whether there is no network outside.
+    is_offline: bool,
 }
+
+/// An address of a network that is kept for documentation: where there is no network, this one is not
+/// reached either.
+const UNREACHABLE: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
 
 /// What a target holds before and after.
 const UNTOUCHED: &str = "untouched";
@@ -99,10 +108,7 @@ impl AttackStage {
             .with("tcp", port)
             .with("tcp6", port6)
             .with("udp", datagrams.local_addr()?.port())
-            .with(
-                "host",
-                host.map_or_else(String::new, |host| host.to_string()),
-            )
+            .with("host", host.unwrap_or(UNREACHABLE))
             .with("socket", root.join("agent").display())
             .with("abstract", abstract_name)
             .with("terminal", terminal_name.display())
@@ -127,7 +133,24 @@ impl AttackStage {
             _terminal: terminal,
             token,
             is_confined: is_confined(),
+            is_offline: host.is_none(),
         })
+    }
+
+    /// Whether what stands around this process refuses a probe's act outside already, so that the same act
+    /// proves nothing about the sandbox.
+    pub(super) fn refuses(&self, probe: &AttackProbe, control: &AttackObservation) -> bool {
+        let AttackObservation::Errno(errno) = *control else {
+            return false;
+        };
+        let network = probe.family == AttackFamily::Network;
+        match errno {
+            libc::EPERM | libc::EACCES | libc::EROFS | libc::ENOSYS => self.is_confined,
+            // Devices that a container has not, and users that its user namespace does not know.
+            libc::ENOENT | libc::ENXIO | libc::EINVAL => self.is_confined && probe.privileged,
+            libc::ENETUNREACH => network && self.is_offline,
+            _ => false,
+        }
     }
 
     pub(super) fn workspace(&self) -> PathBuf {
@@ -198,17 +221,21 @@ fn free_landlock_layers(program: &Path) -> u64 {
     }
 }
 
-/// As container engines leave a process.
+/// Whether this is not the machine itself, but what a container engine or another sandbox left of it.
 fn is_confined() -> bool {
     let says = |field: &str, value: &str| act::status(field).is_ok_and(|said| said == value);
-    !says("Seccomp", "0") || says("NoNewPrivs", "1") || Path::new("/proc/sentry-meminfo").exists()
+    let users = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let every_user = users.split_whitespace().eq(["0", "0", "4294967295"]);
+    let root = rustix::fs::statvfs("/");
+    let read_only = root.is_ok_and(|root| root.f_flag.contains(StatVfsMountFlags::RDONLY));
+    !says("Seccomp", "0") || says("NoNewPrivs", "1") || !every_user || read_only
 }
 
 /// The host's address on the network it would use to reach another one. Nothing is sent.
 fn host_address() -> Option<Ipv4Addr> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
     // An address kept for documentation.
-    socket.connect((Ipv4Addr::new(198, 51, 100, 1), 9)).ok()?;
+    socket.connect((UNREACHABLE, 9)).ok()?;
     match socket.local_addr().ok()?.ip() {
         std::net::IpAddr::V4(address) if !address.is_loopback() => Some(address),
         _ => None,

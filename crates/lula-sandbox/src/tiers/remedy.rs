@@ -13,6 +13,8 @@ struct Around<'a> {
     keeper: Keeper,
     /// Whether a seccomp profile does.
     filtered: bool,
+    /// Whether this process is called root.
+    is_root: bool,
 }
 
 const EPERM: u32 = 1;
@@ -27,6 +29,7 @@ pub(crate) fn remedy(stage: SetupStage, errno: u32) -> Option<String> {
         setting: &setting,
         keeper: Keeper::of_this_process(),
         filtered: lockdown::is_filtered(),
+        is_root: rustix::process::geteuid().is_root(),
     };
     around.remedy(stage, errno)
 }
@@ -91,6 +94,11 @@ impl Around<'_> {
                 "the seccomp profile around it keeps back calls that this tier needs: {}",
                 self.keeper.line(Setting::SystemCalls)
             )),
+            EPERM if self.is_root => Some(
+                "the kernel takes no id map from a root that lacks CAP_SETFCAP: run it as an ordinary \
+                 user (`--user 1000`), or with that capability (`--cap-add SETFCAP`)"
+                    .to_owned(),
+            ),
             EPERM => Some(
                 "a security module or a changed root forbids user namespaces: run it outside, or as a \
                  user that may make them"
@@ -115,6 +123,7 @@ mod tests {
             setting: &|_| None,
             keeper,
             filtered,
+            is_root: false,
         }
     }
 

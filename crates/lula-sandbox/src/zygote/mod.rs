@@ -54,6 +54,8 @@ struct Zygote {
     endings: OwnedFd,
     /// `None` until the first sandbox that needs them.
     namespaces: Option<SandboxNamespaces>,
+    /// Why there are none: it failed half-way, and a second try would fail for what the first one did.
+    no_namespaces: Option<BuildStepFailure>,
     /// Roots that no template was made for yet.
     announced: Vec<(u32, RootPlan)>,
     living: HashMap<i32, LentResources>,
@@ -84,6 +86,7 @@ pub(crate) fn serve(
         lifeline: Lifeline::of_this_process()?,
         endings: signal::child_endings()?,
         namespaces: None,
+        no_namespaces: None,
         announced: Vec::new(),
         living: HashMap::new(),
         ended: Vec::new(),
@@ -406,8 +409,13 @@ impl Zygote {
     }
 
     fn namespaces(&mut self) -> Result<&mut SandboxNamespaces, BuildStepFailure> {
+        if let Some(failure) = &self.no_namespaces {
+            return Err(failure.clone());
+        }
         if self.namespaces.is_none() {
-            self.namespaces = Some(SandboxNamespaces::prepare_zygote()?);
+            let made = SandboxNamespaces::prepare_zygote();
+            self.namespaces =
+                Some(made.inspect_err(|failure| self.no_namespaces = Some(failure.clone()))?);
         }
         let namespaces = self.namespaces.as_mut().ok_or_else(|| BuildStepFailure {
             stage: SetupStage::MountNamespace,
