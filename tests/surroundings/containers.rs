@@ -185,7 +185,7 @@ fn docker() -> Value {
         .flat_map(|rule| rule["names"].as_array().unwrap())
         .filter_map(Value::as_str)
         .filter(|name| !NOT_IN_DOCKERS.contains(name) && !["clone", "clone3"].contains(name))
-        .chain(["arch_prctl", "modify_ldt"])
+        .chain(["arch_prctl", "modify_ldt", "socket"])
         .collect();
     json!({
         "defaultAction": "SCMP_ACT_ERRNO",

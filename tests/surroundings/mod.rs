@@ -246,13 +246,7 @@ pub(crate) const ALL: &[Surrounding] = &[
         name: "lula",
         what: "a sandbox of this program",
         needs: &[],
-        enter: |stage, arguments| nested(stage, "", arguments),
-    },
-    Surrounding {
-        name: "lula-nested-userns",
-        what: "a sandbox of this program whose policy has `nested_userns = true`",
-        needs: &[],
-        enter: |stage, arguments| nested(stage, "nested_userns = true\n", arguments),
+        enter: nested,
     },
 ];
 
@@ -306,7 +300,7 @@ fn podman(stage: &Stage, user: u32, more: &[&str], arguments: &[&str]) -> Comman
     command
         .args(["--runtime=runc", "--cgroup-manager=cgroupfs", "--events-backend=none"])
         .args(["--root", &place("store"), "--runroot", &place("run"), "--tmpdir", &place("tmp")])
-        .args(["--storage-driver=vfs", "run", "--rm", "--network=none", "--cgroups=disabled"])
+        .args(["--storage-driver=vfs", "run", "--rm", "--network=none"])
         // More than the process has now, only some machines let root give.
         .args(["--ulimit=nofile=4096:4096", "--ulimit=nproc=4096:4096"])
         .args(["--read-only", "--tmpfs=/tmp:rw,mode=1777", "--env=HOME=/tmp", "--workdir=/tmp"])
@@ -325,11 +319,11 @@ fn podman(stage: &Stage, user: u32, more: &[&str], arguments: &[&str]) -> Comman
     command
 }
 
-fn nested(stage: &Stage, policy: &str, arguments: &[&str]) -> Command {
+fn nested(stage: &Stage, arguments: &[&str]) -> Command {
     let home = stage.bundle();
     let file = home.join("policy.toml");
     let lula = stage.lula().display().to_string();
-    std::fs::write(&file, format!("{policy}[paths]\nread = [{lula:?}]\n")).unwrap();
+    std::fs::write(&file, format!("[paths]\nread = [{lula:?}]\n")).unwrap();
     let file = file.display().to_string();
     let work = home.join("work");
     std::fs::create_dir(&work).unwrap();

@@ -28,6 +28,11 @@ impl Stage {
         for place in ["proc", "dev", "sys", "tmp", "etc", "usr/bin", "run"] {
             std::fs::create_dir_all(root.join(place)).unwrap();
         }
+        // What is mounted there gets the permissions of the place.
+        let all = std::fs::Permissions::from_mode(0o1777);
+        std::fs::set_permissions(root.join("tmp"), all).unwrap();
+        // Podman makes it where it is missing, which a user who owns nothing here cannot.
+        std::os::unix::fs::symlink("/proc/mounts", root.join("etc/mtab")).unwrap();
         std::fs::copy(lula, root.join("usr/bin/lula")).unwrap();
         for library in libraries(lula) {
             let to = root.join(library.strip_prefix("/").unwrap());

@@ -135,7 +135,7 @@ fn look(stage: &Stage, surrounding: &'static Surrounding, verbose: bool) -> Resu
         }
         let attack = ["doctor", "--attack", "--tier", name, "--json"];
         let attack = document(surrounding, stage, &attack)?;
-        let probes = attack["probes"].as_array().context("no probes")?;
+        let probes = attack["probes"].as_array().with_context(|| format!("no probes: {attack}"))?;
         let count = |outcome: &str| {
             let probes = probes.iter();
             probes.filter(|probe| probe["outcome"] == outcome).count()

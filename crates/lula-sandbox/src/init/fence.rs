@@ -15,7 +15,9 @@ use crate::frames::{SetupStage, UnavailableProtection};
 use crate::idmap;
 use crate::landlock::{self, EnforcedLandlock};
 use crate::sys::mount::hold_host;
-use crate::sys::process::{NamespaceFlags, become_ids, enter, own_number, unshare};
+use crate::sys::process::{
+    NamespaceFlags, become_ids, enter, lead_session, own_number, unshare,
+};
 use crate::sys::ways::is_missing;
 use crate::sys::{descriptors, lockdown, refusals};
 use crate::zygote::{BuildStepContext, BuildStepFailure};
@@ -147,7 +149,7 @@ pub(super) fn keep_only_lines(site: InitSite) -> io::Result<(OwnedFd, OwnedFd)> 
 pub(super) fn tie_life(zygote: OwnedFd, tier: IsolationTier) -> Result<(), BuildStepFailure> {
     let stage = SetupStage::Lifeline;
     // A cloned process may already lead a session where it is pid 1.
-    let _ = rustix::process::setsid();
+    lead_session();
     if tier == IsolationTier::Namespace {
         lockdown::die_with_parent().during(stage, || "parent".to_owned())?;
     }

@@ -10,7 +10,7 @@ use lula_protocol::receipt::CommandEnding;
 
 use super::probe::{
     AttackExpectation, AttackFamily, AttackObservation, AttackOutcome, AttackProbe, AttackReport,
-    AttackResult, KILLED,
+    AttackResult, KILLED, KILLED_BY_FILTER,
 };
 use super::stage::AttackStage;
 use super::{ARGUMENT, parse, probes, scenarios};
@@ -19,6 +19,9 @@ use crate::policy::LayerName;
 use crate::policy::{ByteSize, Profile, SandboxPolicy};
 use crate::tiers::OWN_PROC;
 use crate::{Sandbox, SandboxCommand, SandboxEngine, SandboxError, SandboxSession};
+
+/// The signal by which a seccomp filter kills.
+const SIGSYS: u8 = 31;
 
 /// No attempt takes longer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -175,9 +178,11 @@ impl<'a> TierAttack<'a> {
             _ => false,
         };
         // Below the filter of a container engine much is refused already, and seen as it is inside.
-        let moot = refused || stage.refuses(probe, &control) || {
-            stage.is_confined && expected.met_by(&control)
-        };
+        let same_outside = expected.met_by(&control)
+            || (expected == AttackExpectation::Killed
+                && matches!(control, AttackObservation::Ended(_)));
+        let moot =
+            refused || stage.refuses(probe, &control) || (stage.is_confined && same_outside);
         let controlled = moot || probe.outside.met_by(&control);
 
         let own_session;
@@ -205,8 +210,8 @@ impl<'a> TierAttack<'a> {
                 (AttackOutcome::Held, format!("{seen} (outside: {control})"))
             }
             // What stands further out may refuse it first, and by another error.
-            Ok(seen) if stage.refuses(probe, &control) && seen == control => {
-                (AttackOutcome::Held, format!("{seen} (outside, too)"))
+            Ok(seen) if stage.refused_first(probe, &seen, &control) => {
+                (AttackOutcome::Held, format!("{seen} (outside: {control})"))
             }
             Ok(seen) if expected.met_by(&seen) => (AttackOutcome::Held, seen.to_string()),
             Ok(seen) => (AttackOutcome::Broken, seen.to_string()),
@@ -243,6 +248,9 @@ impl<'a> TierAttack<'a> {
             (CommandEnding::Exited { status: 0 }, Some(seen)) => Ok(seen),
             (CommandEnding::Signalled { signal: 9 } | CommandEnding::LimitReached { .. }, _) => {
                 Ok(AttackObservation::Ended(KILLED.to_owned()))
+            }
+            (CommandEnding::Signalled { signal: SIGSYS }, _) => {
+                Ok(AttackObservation::Ended(KILLED_BY_FILTER.to_owned()))
             }
             (ended, _) => Err(format!("the attempt ended without a word: {ended:?}")),
         }

@@ -206,7 +206,8 @@ pub(super) const PROBES: &[AttackProbe] = &[
             Ok(String::new())
         },
     )
-    .by_tier(HIDDEN[0], HIDDEN[1]),
+    .by_tier(HIDDEN[0], HIDDEN[1])
+    .not_everywhere(),
     probe(
         "core_pattern",
         "have the host run a program at the next crash",

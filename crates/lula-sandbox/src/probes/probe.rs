@@ -87,6 +87,9 @@ impl AttackExpectation {
 /// How a body that was killed is reported.
 pub(super) const KILLED: &str = "killed";
 
+/// How one is reported that a seccomp filter killed. No filter of ours does that.
+pub(super) const KILLED_BY_FILTER: &str = "killed by a seccomp filter further out";
+
 impl std::fmt::Display for AttackExpectation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -166,6 +169,8 @@ pub(super) struct AttackProbe {
     pub(super) limit: Option<&'static str>,
     /// Not every user may do this outside either; then the refusal there is the control.
     pub(super) privileged: bool,
+    /// Not every machine has what is reached for; then there is nothing to reach.
+    pub(super) not_everywhere: bool,
     /// Runs in a sandbox of its own, because it does not survive.
     pub(super) destructive: bool,
 }
@@ -191,6 +196,7 @@ impl AttackProbe {
             shared_proc: None,
             limit: None,
             privileged: false,
+            not_everywhere: false,
             destructive: false,
         }
     }
@@ -242,6 +248,11 @@ impl AttackProbe {
 
     pub(super) const fn privileged(mut self) -> Self {
         self.privileged = true;
+        self
+    }
+
+    pub(super) const fn not_everywhere(mut self) -> Self {
+        self.not_everywhere = true;
         self
     }
 

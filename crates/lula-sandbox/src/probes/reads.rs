@@ -110,7 +110,7 @@ pub(super) const PROBES: &[AttackProbe] = &[
         read("/etc/shadow")
     })
     .privileged(),
-    probe("logs", "list the system's logs", |_| list("/var/log")),
+    probe("logs", "list the system's logs", |_| list("/var/log")).not_everywhere(),
     probe(
         "victims_environment",
         "read the environment of a process outside",
@@ -133,7 +133,7 @@ pub(super) const PROBES: &[AttackProbe] = &[
         |s| list(of_victim(s, "fd")),
     )
     .by_tier(ABSENT[0], None)
-    .where_proc_is_shared(Some(CLOSED)),
+    .where_proc_is_shared(None),
     probe(
         "victims_memory",
         "open the memory of a process outside",
@@ -222,11 +222,13 @@ pub(super) const PROBES: &[AttackProbe] = &[
         "kernel_objects",
         "list the machine's devices in /sys",
         |_| list("/sys/devices"),
-    ),
+    )
+    .not_everywhere(),
     probe("control_groups", "list the control groups", |_| {
         list("/sys/fs/cgroup")
-    }),
-    probe("boot_files", "list the boot directory", |_| list("/boot")),
+    })
+    .not_everywhere(),
+    probe("boot_files", "list the boot directory", |_| list("/boot")).not_everywhere(),
 ];
 
 fn descriptors() -> String {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::fs::StatVfsMountFlags;
 
 use super::scene::AttackScene;
-use super::probe::{AttackFamily, AttackObservation, AttackProbe};
+use super::probe::{AttackFamily, AttackObservation, AttackProbe, KILLED_BY_FILTER};
 use super::{act, honesty};
 
 pub(super) struct AttackStage {
@@ -147,10 +147,26 @@ impl AttackStage {
         match errno {
             libc::EPERM | libc::EACCES | libc::EROFS | libc::ENOSYS => self.is_confined,
             // Devices that a container has not, and users that its user namespace does not know.
+            libc::ENOENT if probe.not_everywhere => true,
             libc::ENOENT | libc::ENXIO | libc::EINVAL => self.is_confined && probe.privileged,
             libc::ENETUNREACH => network && self.is_offline,
             _ => false,
         }
+    }
+
+    /// Whether what stands further out refused the attempt before the sandbox could.
+    pub(super) fn refused_first(
+        &self,
+        probe: &AttackProbe,
+        seen: &AttackObservation,
+        control: &AttackObservation,
+    ) -> bool {
+        let further_out = match seen {
+            AttackObservation::Errno(errno) => *errno == libc::EROFS,
+            AttackObservation::Ended(how) => how == KILLED_BY_FILTER,
+            AttackObservation::Done(_) => false,
+        };
+        (self.is_confined && further_out) || (self.refuses(probe, control) && seen == control)
     }
 
     pub(super) fn workspace(&self) -> PathBuf {

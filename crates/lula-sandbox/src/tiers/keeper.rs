@@ -104,7 +104,10 @@ impl Keeper {
             (Self::Systemd, Setting::OpenProc) => {
                 "`ProtectKernelTunables=no`, `ProtectKernelLogs=no` and `ProcSubset=all` in the unit"
             }
-            (Self::Lula, Setting::SystemCalls) => "`nested_userns = true` in the outer policy",
+            (Self::Lula, Setting::SystemCalls) => {
+                "none does inside a sandbox of Lula, whose Landlock rules forbid every mount; the tier \
+                 `landlock` works there"
+            }
             (Self::Gvisor, Setting::SystemCalls) => {
                 "run it in another runtime: this one has no such calls"
             }

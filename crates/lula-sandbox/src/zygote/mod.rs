@@ -79,7 +79,7 @@ pub(crate) fn serve(
     signal::reset_dispositions();
     // A signal to the process that started this, as by Ctrl-C, goes to all its group. Not to this process:
     // it ends when they have. It fails only for one that leads a group of its own already.
-    let _ = rustix::process::setsid();
+    process::lead_session();
     lockdown::adopt_orphans()?;
     let mut zygote = Zygote {
         control,
