@@ -25,7 +25,7 @@ impl Stage {
         };
         // As in an image without a distribution: the program and the libraries it is linked with.
         let root = stage.root_file_system();
-        for place in ["proc", "dev", "sys", "tmp", "etc", "usr/bin", "run"] {
+        for place in ["proc", "dev", "sys", "tmp", "etc", "usr/bin", "run", "var/tmp"] {
             std::fs::create_dir_all(root.join(place)).unwrap();
         }
         // What is mounted there gets the permissions of the place.

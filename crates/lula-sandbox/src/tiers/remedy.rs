@@ -19,8 +19,12 @@ struct Around<'a> {
 
 const EPERM: u32 = 1;
 const ENOSPC: u32 = 28;
-const EINVAL: u32 = 22;
 const ENOSYS: u32 = 38;
+
+/// It is a kernel of its own, and not one that sandboxes can be built on.
+const GVISOR: &str = "gVisor has neither Landlock nor the calls that mounts are made with: it is the \
+                      boundary itself, and inside it only the tier `process` works, which has to be \
+                      named (`lula exec --tier process`); or use another runtime";
 
 /// What a person can do about a failed step, from the settings that are known to cause it.
 pub(crate) fn remedy(stage: SetupStage, errno: u32) -> Option<String> {
@@ -37,6 +41,9 @@ pub(crate) fn remedy(stage: SetupStage, errno: u32) -> Option<String> {
 impl Around<'_> {
     fn remedy(&self, stage: SetupStage, errno: u32) -> Option<String> {
         use SetupStage as Stage;
+        if self.keeper == Keeper::Gvisor {
+            return Some(GVISOR.to_owned());
+        }
         match stage {
             Stage::UserNamespace | Stage::MountNamespace | Stage::Identity => {
                 self.namespaces(errno).or_else(|| self.calls(errno))
@@ -45,11 +52,6 @@ impl Around<'_> {
                 "the /proc of this container is masked: {}",
                 self.keeper.line(Setting::OpenProc)
             )),
-            Stage::Landlock if self.keeper == Keeper::Gvisor => Some(
-                "gVisor has no Landlock: it is the boundary itself, so leave `landlock` out of \
-                 required_layers"
-                    .to_owned(),
-            ),
             Stage::Landlock => Some(
                 "Landlock is off: boot with `landlock` in the kernel's lsm= list (Linux 5.13 or later)"
                     .to_owned(),
@@ -102,10 +104,6 @@ impl Around<'_> {
             EPERM => Some(
                 "a security module or a changed root forbids user namespaces: run it outside, or as a \
                  user that may make them"
-                    .to_owned(),
-            ),
-            ENOSYS | EINVAL if self.keeper == Keeper::Gvisor => Some(
-                "gVisor has not the calls that this tier mounts with: it is a boundary itself"
                     .to_owned(),
             ),
             ENOSYS => Some("this tier needs Linux 5.12 or later".to_owned()),

@@ -80,7 +80,8 @@ pub(crate) fn serve(
     // A signal to the process that started this, as by Ctrl-C, goes to all its group. Not to this process:
     // it ends when they have. It fails only for one that leads a group of its own already.
     process::lead_session();
-    lockdown::adopt_orphans()?;
+    // In gVisor there are none; a tier that depends on it finds that out for itself.
+    let _ = lockdown::adopt_orphans();
     let mut zygote = Zygote {
         control,
         lifeline: Lifeline::of_this_process()?,
