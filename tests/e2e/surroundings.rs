@@ -32,7 +32,10 @@ fn answer(command: &mut std::process::Command) -> (i32, Value) {
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     let document = serde_json::from_str(&said).unwrap_or_else(|error| {
-        panic!("{error}: {said}\n{}", String::from_utf8_lossy(&output.stderr))
+        panic!(
+            "{error}: {said}\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        )
     });
     (output.status.code().unwrap_or(-1), document)
 }
@@ -56,8 +59,14 @@ fn expect(surrounding: &str, namespace: &str, landlock: &str) {
         standing(&document, "namespace"),
         standing(&document, "landlock"),
     );
-    assert!(is_namespace.contains(namespace), "{surrounding}: {is_namespace}");
-    assert!(is_landlock.contains(landlock), "{surrounding}: {is_landlock}");
+    assert!(
+        is_namespace.contains(namespace),
+        "{surrounding}: {is_namespace}"
+    );
+    assert!(
+        is_landlock.contains(landlock),
+        "{surrounding}: {is_landlock}"
+    );
 }
 
 #[test]
@@ -128,7 +137,10 @@ fn attacks_are_held_off_where_surroundings_differ_most() {
             let outcome = probe["outcome"].as_str().unwrap();
             // Nothing counts processes and memory where no control group was handed over.
             let limit = ["processes", "memory"].contains(&probe["name"].as_str().unwrap());
-            assert!(outcome == "held" || (limit && outcome == "unlimited"), "{name}: {probe}");
+            assert!(
+                outcome == "held" || (limit && outcome == "unlimited"),
+                "{name}: {probe}"
+            );
         }
         assert_eq!(status, 0, "{name}");
     }
@@ -137,7 +149,14 @@ fn attacks_are_held_off_where_surroundings_differ_most() {
 #[test]
 fn a_command_in_a_container_has_a_receipt_that_says_what_it_lacks() {
     let run = |surrounding: &str| {
-        let arguments = ["exec", "--json", "--write=none", "--", "/usr/bin/lula", "--version"];
+        let arguments = [
+            "exec",
+            "--json",
+            "--write=none",
+            "--",
+            "/usr/bin/lula",
+            "--version",
+        ];
         printed(surrounding, &arguments).1
     };
     let receipt = run("pod-restricted-profile")["receipt"].clone();
@@ -169,7 +188,10 @@ fn without_one_call_of_the_shipped_profile_the_refusal_is_back() {
         let (_, document) = answer(&mut pod_without(stage, call, &["doctor", "--json"]));
         let standing = standing(&document, "namespace");
         assert!(standing.starts_with("refused"), "{call}: {standing}");
-        assert!(standing.contains("lula-namespace.json"), "{call}: {standing}");
+        assert!(
+            standing.contains("lula-namespace.json"),
+            "{call}: {standing}"
+        );
     }
     // What has a second way, or is told.
     for call in ["clone3", "sethostname"] {

@@ -83,7 +83,12 @@ const READ_ONLY: [&str; 5] = [
 const NAMESPACE_FLAGS: u64 = 2_114_060_288;
 
 /// A command that runs `lula` with these arguments in such a container.
-pub(crate) fn command(stage: &Stage, rules: ContainerRules, runtime: &str, arguments: &[&str]) -> Command {
+pub(crate) fn command(
+    stage: &Stage,
+    rules: ContainerRules,
+    runtime: &str,
+    arguments: &[&str],
+) -> Command {
     let bundle = stage.bundle();
     let config = config(stage, rules, arguments);
     std::fs::write(bundle.join("config.json"), config.to_string()).unwrap();
@@ -102,7 +107,13 @@ fn config(stage: &Stage, rules: ContainerRules, arguments: &[&str]) -> Value {
     let mut args = vec!["/usr/bin/lula"];
     args.extend(arguments);
     let capabilities: &[&str] = match rules.capabilities {
-        true => &["CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_SETGID", "CAP_SETUID"],
+        true => &[
+            "CAP_CHOWN",
+            "CAP_DAC_OVERRIDE",
+            "CAP_FOWNER",
+            "CAP_SETGID",
+            "CAP_SETUID",
+        ],
         false => &[],
     };
     let mut namespaces: Vec<Value> = ["pid", "ipc", "uts", "mount", "network", "cgroup"]
@@ -175,12 +186,20 @@ fn docker() -> Value {
     let text = std::fs::read_to_string(PODMAN_PROFILE)
         .unwrap_or_else(|error| panic!("{PODMAN_PROFILE} is needed (package podman): {error}"));
     let podmans: Value = serde_json::from_str(&text).unwrap();
-    let unconditional = podmans["syscalls"].as_array().unwrap().iter().filter(|rule| {
-        rule["action"] == "SCMP_ACT_ALLOW"
-            && rule["includes"].as_object().is_none_or(|only| only.is_empty())
-            && rule["excludes"].as_object().is_none_or(|only| only.is_empty())
-            && rule["args"].as_array().is_none_or(Vec::is_empty)
-    });
+    let unconditional = podmans["syscalls"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|rule| {
+            rule["action"] == "SCMP_ACT_ALLOW"
+                && rule["includes"]
+                    .as_object()
+                    .is_none_or(|only| only.is_empty())
+                && rule["excludes"]
+                    .as_object()
+                    .is_none_or(|only| only.is_empty())
+                && rule["args"].as_array().is_none_or(Vec::is_empty)
+        });
     let names: Vec<&str> = unconditional
         .flat_map(|rule| rule["names"].as_array().unwrap())
         .filter_map(Value::as_str)
@@ -208,13 +227,18 @@ fn docker() -> Value {
 
 /// The profile that this project ships, without one of its calls where asked.
 fn lula(without: Option<&str>) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(super::DEPLOY).join("seccomp/lula-namespace.json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join(super::DEPLOY)
+        .join("seccomp/lula-namespace.json");
     let text = std::fs::read_to_string(&path).unwrap();
     let mut profile: Value = serde_json::from_str(&text).unwrap();
     if let Some(call) = without {
         let rules = profile["syscalls"].as_array_mut().unwrap();
         let mut removed = 0;
-        for names in rules.iter_mut().filter_map(|rule| rule["names"].as_array_mut()) {
+        for names in rules
+            .iter_mut()
+            .filter_map(|rule| rule["names"].as_array_mut())
+        {
             let before = names.len();
             names.retain(|name| name != call);
             removed += before - names.len();

@@ -106,7 +106,11 @@ pub(crate) const ALL: &[Surrounding] = &[
         what: "an ordinary user who can write below /tmp only",
         needs: &["setpriv", "unshare"],
         enter: |stage, arguments| {
-            scene(stage, "mount -t tmpfs -o mode=1777 none /tmp; mount -o remount,bind,ro /", arguments)
+            scene(
+                stage,
+                "mount -t tmpfs -o mode=1777 none /tmp; mount -o remount,bind,ro /",
+                arguments,
+            )
         },
     },
     Surrounding {
@@ -114,7 +118,11 @@ pub(crate) const ALL: &[Surrounding] = &[
         what: "an ordinary user whose temporary directory runs no programs",
         needs: &["setpriv", "unshare"],
         enter: |stage, arguments| {
-            scene(stage, "mount -t tmpfs -o mode=1777,noexec,nosuid,nodev none /tmp", arguments)
+            scene(
+                stage,
+                "mount -t tmpfs -o mode=1777,noexec,nosuid,nodev none /tmp",
+                arguments,
+            )
         },
     },
     Surrounding {
@@ -125,8 +133,19 @@ pub(crate) const ALL: &[Surrounding] = &[
             let mut enter = as_user(NOBODY);
             enter.extend(
                 [
-                    "bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs",
-                    "/tmp", "--unshare-all", "--die-with-parent", "--",
+                    "bwrap",
+                    "--ro-bind",
+                    "/",
+                    "/",
+                    "--dev",
+                    "/dev",
+                    "--proc",
+                    "/proc",
+                    "--tmpfs",
+                    "/tmp",
+                    "--unshare-all",
+                    "--die-with-parent",
+                    "--",
                 ]
                 .map(str::to_owned),
             );
@@ -261,7 +280,12 @@ pub(crate) fn pod_without(stage: &Stage, call: &'static str, arguments: &[&str])
 
 fn as_user(user: u32) -> Vec<String> {
     let id = |what: &str| format!("--{what}={user}");
-    vec!["setpriv".to_owned(), id("reuid"), id("regid"), "--clear-groups".to_owned()]
+    vec![
+        "setpriv".to_owned(),
+        id("reuid"),
+        id("regid"),
+        "--clear-groups".to_owned(),
+    ]
 }
 
 /// The program on the machine itself, started by another one where asked.
@@ -288,7 +312,9 @@ fn bare(stage: &Stage, enter: &[String], arguments: &[&str]) -> Command {
 /// The program as an ordinary user, in mounts of its own that a shell line sets.
 fn scene(stage: &Stage, line: &str, arguments: &[&str]) -> Command {
     let line = format!("set -e; {line}; cd /tmp; exec \"$@\"");
-    let mut enter = ["unshare", "--mount", "sh", "-c", &line, "sh"].map(str::to_owned).to_vec();
+    let mut enter = ["unshare", "--mount", "sh", "-c", &line, "sh"]
+        .map(str::to_owned)
+        .to_vec();
     enter.extend(as_user(NOBODY));
     bare(stage, &enter, arguments)
 }
@@ -298,12 +324,28 @@ fn podman(stage: &Stage, user: u32, more: &[&str], arguments: &[&str]) -> Comman
     let mut command = Command::new("podman");
     let place = |name: &str| home.join(name).display().to_string();
     command
-        .args(["--runtime=runc", "--cgroup-manager=cgroupfs", "--events-backend=none"])
-        .args(["--root", &place("store"), "--runroot", &place("run"), "--tmpdir", &place("tmp")])
+        .args([
+            "--runtime=runc",
+            "--cgroup-manager=cgroupfs",
+            "--events-backend=none",
+        ])
+        .args([
+            "--root",
+            &place("store"),
+            "--runroot",
+            &place("run"),
+            "--tmpdir",
+            &place("tmp"),
+        ])
         .args(["--storage-driver=vfs", "run", "--rm", "--network=none"])
         // More than the process has now, only some machines let root give.
         .args(["--ulimit=nofile=4096:4096", "--ulimit=nproc=4096:4096"])
-        .args(["--read-only", "--tmpfs=/tmp:rw,mode=1777", "--env=HOME=/tmp", "--workdir=/tmp"])
+        .args([
+            "--read-only",
+            "--tmpfs=/tmp:rw,mode=1777",
+            "--env=HOME=/tmp",
+            "--workdir=/tmp",
+        ])
         .args(more)
         .arg("--rootfs")
         .arg(stage.root_file_system())

@@ -17,7 +17,10 @@ pub(crate) struct Stage {
 impl Stage {
     /// For that program.
     pub(crate) fn new(lula: &Path) -> Self {
-        let directory = tempfile::Builder::new().prefix("lula-around").tempdir_in("/var/tmp").unwrap();
+        let directory = tempfile::Builder::new()
+            .prefix("lula-around")
+            .tempdir_in("/var/tmp")
+            .unwrap();
         open_to_all(directory.path());
         let stage = Self {
             directory,
@@ -25,13 +28,18 @@ impl Stage {
         };
         // As in an image without a distribution: the program and the libraries it is linked with.
         let root = stage.root_file_system();
-        for place in ["proc", "dev", "sys", "tmp", "etc", "usr/bin", "run", "var/tmp"] {
+        for place in [
+            "proc", "dev", "sys", "tmp", "etc", "usr/bin", "run", "var/tmp",
+        ] {
             std::fs::create_dir_all(root.join(place)).unwrap();
         }
         // What is mounted there gets the permissions of the place.
         let all = std::fs::Permissions::from_mode(0o1777);
         std::fs::set_permissions(root.join("tmp"), all).unwrap();
-        // Podman makes it where it is missing, which a user who owns nothing here cannot.
+        // Podman makes these where they are missing, which a user who owns nothing here cannot.
+        for file in ["etc/hostname", "etc/hosts", "etc/resolv.conf"] {
+            std::fs::write(root.join(file), "").unwrap();
+        }
         std::os::unix::fs::symlink("/proc/mounts", root.join("etc/mtab")).unwrap();
         std::fs::copy(lula, root.join("usr/bin/lula")).unwrap();
         for library in libraries(lula) {
@@ -59,7 +67,9 @@ impl Stage {
     /// A new directory for the rules of a container.
     pub(crate) fn bundle(&self) -> PathBuf {
         let number = self.bundles.fetch_add(1, Ordering::Relaxed);
-        let bundle = self.path().join(format!("lula-{}-{number}", std::process::id()));
+        let bundle = self
+            .path()
+            .join(format!("lula-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&bundle).unwrap();
         bundle
     }
@@ -80,6 +90,8 @@ fn open_to_all(path: &Path) {
 fn libraries(program: &Path) -> Vec<PathBuf> {
     let listed = Command::new("ldd").arg(program).output().unwrap();
     let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
-    let paths = listed.split_whitespace().filter(|word| word.starts_with('/'));
+    let paths = listed
+        .split_whitespace()
+        .filter(|word| word.starts_with('/'));
     paths.map(PathBuf::from).collect()
 }

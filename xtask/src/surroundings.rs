@@ -98,7 +98,11 @@ pub(crate) fn run(
         std::fs::write(&page, put(&text, &table)?)?;
     }
     let kept = rows.iter().all(Row::is_kept);
-    Ok(if kept { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if kept {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 impl Row {
@@ -109,7 +113,10 @@ impl Row {
             Cell::Refused(_) => true,
             Cell::Attacked { held, all, .. } => held == all,
         });
-        let works = self.tiers.iter().any(|cell| matches!(cell, Cell::Attacked { .. }));
+        let works = self
+            .tiers
+            .iter()
+            .any(|cell| matches!(cell, Cell::Attacked { .. }));
         held && (works || self.remedy.is_some())
     }
 }
@@ -135,7 +142,9 @@ fn look(stage: &Stage, surrounding: &'static Surrounding, verbose: bool) -> Resu
         }
         let attack = ["doctor", "--attack", "--tier", name, "--json"];
         let attack = document(surrounding, stage, &attack)?;
-        let probes = attack["probes"].as_array().with_context(|| format!("no probes: {attack}"))?;
+        let probes = attack["probes"]
+            .as_array()
+            .with_context(|| format!("no probes: {attack}"))?;
         let count = |outcome: &str| {
             let probes = probes.iter();
             probes.filter(|probe| probe["outcome"] == outcome).count()
@@ -228,7 +237,9 @@ fn table(rows: &[Row]) -> String {
 
 /// The page with another table.
 fn put(page: &str, table: &str) -> Result<String> {
-    let (before, rest) = page.split_once(BEGIN).context("the page has no place for the table")?;
+    let (before, rest) = page
+        .split_once(BEGIN)
+        .context("the page has no place for the table")?;
     let (_, after) = rest.split_once(END).context("the table has no end")?;
     Ok(format!("{before}{BEGIN}{table}{END}{after}"))
 }

@@ -15,9 +15,7 @@ use crate::frames::{SetupStage, UnavailableProtection};
 use crate::idmap;
 use crate::landlock::{self, EnforcedLandlock};
 use crate::sys::mount::hold_host;
-use crate::sys::process::{
-    NamespaceFlags, become_ids, enter, lead_session, own_number, unshare,
-};
+use crate::sys::process::{NamespaceFlags, become_ids, enter, lead_session, own_number, unshare};
 use crate::sys::ways::is_missing;
 use crate::sys::{descriptors, lockdown, refusals};
 use crate::zygote::{BuildStepContext, BuildStepFailure};

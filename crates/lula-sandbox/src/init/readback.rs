@@ -44,9 +44,13 @@ pub(super) fn own(
     .map_err(std::io::Error::from)
     .during(stage, || "/proc/self/ns".to_owned())?;
     for (name, file) in NAMESPACES {
-        let link = rustix::fs::readlinkat(&links, file, Vec::new())
-            .map_err(std::io::Error::from)
-            .during(stage, || format!("/proc/self/ns/{file}"))?;
+        let link = match rustix::fs::readlinkat(&links, file, Vec::new()) {
+            // A kernel without them.
+            Err(Errno::NOENT) => continue,
+            link => link
+                .map_err(std::io::Error::from)
+                .during(stage, || format!("/proc/self/ns/{file}"))?,
+        };
         let inode = link.to_str().ok().and_then(inode).unwrap_or(0);
         posture.namespaces.push((name.to_owned(), inode));
     }

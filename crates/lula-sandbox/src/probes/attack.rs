@@ -181,8 +181,7 @@ impl<'a> TierAttack<'a> {
         let same_outside = expected.met_by(&control)
             || (expected == AttackExpectation::Killed
                 && matches!(control, AttackObservation::Ended(_)));
-        let moot =
-            refused || stage.refuses(probe, &control) || (stage.is_confined && same_outside);
+        let moot = refused || stage.refuses(probe, &control) || (stage.is_confined && same_outside);
         let controlled = moot || probe.outside.met_by(&control);
 
         let own_session;

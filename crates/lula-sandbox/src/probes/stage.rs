@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::StatVfsMountFlags;
 
-use super::scene::AttackScene;
 use super::probe::{AttackFamily, AttackObservation, AttackProbe, KILLED_BY_FILTER};
+use super::scene::AttackScene;
 use super::{act, honesty};
 
 pub(super) struct AttackStage {

@@ -10,12 +10,11 @@ use super::ways::FirstWay;
 pub(crate) fn close_from(first: i32) -> io::Result<()> {
     /// Since Linux 5.9.
     static CLOSE_RANGE: FirstWay = FirstWay::new();
+    // No number is greater; gVisor takes the greatest that the call could be given for -1.
+    let last = libc::c_int::MAX;
     // SAFETY: takes numbers only. Callers own no descriptor at or above `first` afterwards: this is
     // used right before the process serves or ends.
-    let all = || {
-        check(unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) })
-            .map(drop)
-    };
+    let all = || check(unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) }).map(drop);
     CLOSE_RANGE.or_else(all, || close_each(first))
 }
 
