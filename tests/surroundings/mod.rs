@@ -346,6 +346,8 @@ fn podman(stage: &Stage, user: u32, more: &[&str], arguments: &[&str]) -> Comman
             "--env=HOME=/tmp",
             "--workdir=/tmp",
         ])
+        // What runs an image has that from Podman itself.
+        .arg("--env=container=podman")
         .args(more)
         .arg("--rootfs")
         .arg(stage.root_file_system())

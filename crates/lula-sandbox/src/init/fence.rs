@@ -177,6 +177,7 @@ pub(super) struct FenceResult {
     pub(super) refusals: Option<OwnedFd>,
     /// Whether another seccomp program stood around this process before.
     pub(super) was_filtered: bool,
+    pub(super) held_back: Vec<UnavailableProtection>,
 }
 
 /// Limits, capabilities, no new privileges, Landlock, and seccomp last.
@@ -195,8 +196,21 @@ pub(super) fn lock(blueprint: &SandboxBlueprint) -> Result<FenceResult, BuildSte
         lockdown::no_new_privileges()
             .during(SetupStage::Capabilities, || "no_new_privs".to_owned())?;
     }
+    let mut held_back = Vec::new();
     if blueprint.tier != IsolationTier::Namespace {
-        lockdown::adopt_orphans().during(SetupStage::Lifeline, || "orphans".to_owned())?;
+        match lockdown::adopt_orphans() {
+            // gVisor's kernel hands them to another process. What is no boundary may go on without.
+            Err(error)
+                if blueprint.tier == IsolationTier::Process
+                    && error.raw_os_error() == Some(libc::EINVAL) =>
+            {
+                held_back.push(UnavailableProtection {
+                    asked: "an end for processes that leave their command".to_owned(),
+                    reason: "the kernel hands them to another process".to_owned(),
+                });
+            }
+            adopted => adopted.during(SetupStage::Lifeline, || "orphans".to_owned())?,
+        }
     }
     let enforced = if on.landlock && boundary {
         Some(
@@ -222,6 +236,7 @@ pub(super) fn lock(blueprint: &SandboxBlueprint) -> Result<FenceResult, BuildSte
         enforced,
         refusals,
         was_filtered,
+        held_back,
     })
 }
 

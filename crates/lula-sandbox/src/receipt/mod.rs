@@ -103,6 +103,8 @@ impl ReceiptContext {
         let separate: Vec<String> = sandbox
             .namespaces
             .iter()
+            // Without any of its own there is none, whatever the numbers say: gVisor's say nothing.
+            .filter(|_| self.tier == IsolationTier::Namespace)
             .filter(|(name, inode)| {
                 let host = self.host.namespaces.iter().find(|(host, _)| host == name);
                 *inode != 0 && host.is_some_and(|(_, host)| host != inode)

@@ -213,6 +213,13 @@ pub(crate) fn pivot_into(new_root: impl AsFd) -> io::Result<EndingProcess> {
     }
     leaving.wait();
     if is_alone(&new_root)? {
+        return Ok(leaving);
+    }
+    // It says why by trying itself.
+    rustix::process::fchdir(&new_root)?;
+    rustix::mount::unmount(c".", rustix::mount::UnmountFlags::DETACH)?;
+    rustix::process::chdir(c"/")?;
+    if is_alone(&new_root)? {
         Ok(leaving)
     } else {
         Err(io::Error::other("the old root cannot be let go of"))
