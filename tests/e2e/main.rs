@@ -53,6 +53,7 @@ mod runs;
 mod seen;
 mod stores;
 mod support;
+mod surroundings;
 mod trace;
 mod try_it;
 mod workspaces;

@@ -26,6 +26,7 @@ mod requirements;
 mod schemathesis;
 mod servers;
 mod steps;
+mod surroundings;
 
 use std::process::ExitCode;
 
@@ -79,6 +80,9 @@ enum Task {
         #[arg(last = true)]
         command: Vec<std::ffi::OsString>,
     },
+    /// Attack every tier in every surrounding (containers, pods, other sandboxes) and write the table of
+    /// docs/surroundings.md; as root
+    Surroundings(surroundings::Flags),
     /// Send the runner hostile requests, made from its own OpenAPI document
     Schemathesis {
         /// Requests for each operation and phase
@@ -119,6 +123,7 @@ fn main() -> Result<ExitCode> {
         Task::Order => order::run(&repository, &interrupt),
         #[cfg(target_arch = "x86_64")]
         Task::Traced { command } => order::become_traced(&command),
+        Task::Surroundings(flags) => surroundings::run(&flags, &repository, &interrupt),
         Task::Schemathesis { examples } => schemathesis::run(examples, &repository, &interrupt),
         Task::Servers { command } => servers::run_beside(&repository, &command, &interrupt),
     }

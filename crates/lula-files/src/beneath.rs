@@ -1,12 +1,18 @@
 //! Opening below a handle, the strict way: for trees that an attacker writes and this process reads.
 
 use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
+use crate::name_by_name;
 use crate::regular::{RegularFileError, bounded, regular};
+
+const STRICT: ResolveFlags = ResolveFlags::BENEATH
+    .union(ResolveFlags::NO_SYMLINKS)
+    .union(ResolveFlags::NO_MAGICLINKS)
+    .union(ResolveFlags::NO_XDEV);
 
 /// How often the kernel is asked again when names moved under it.
 const TRIES: usize = 64;
@@ -21,10 +27,6 @@ pub fn beneath(
     path: impl rustix::path::Arg,
     flags: OFlags,
 ) -> rustix::io::Result<OwnedFd> {
-    let resolve = ResolveFlags::BENEATH
-        | ResolveFlags::NO_SYMLINKS
-        | ResolveFlags::NO_MAGICLINKS
-        | ResolveFlags::NO_XDEV;
     let mode = if flags.contains(OFlags::CREATE) {
         0o600
     } else {
@@ -37,9 +39,8 @@ pub fn beneath(
     } else {
         flags | OFlags::NONBLOCK | OFlags::NOCTTY
     };
-    path.into_with_c_str(|path| {
-        resolved(&directory, path, flags, Mode::from_raw_mode(mode), resolve)
-    })
+    let mode = Mode::from_raw_mode(mode);
+    path.into_with_c_str(|path| strictly(directory.as_fd(), path, flags, mode))
 }
 
 /// Asks the kernel, and asks again when names moved under it.
@@ -57,6 +58,22 @@ pub(crate) fn resolved(
         }
     }
     Err(Errno::AGAIN)
+}
+
+/// Opens it by one call, or name by name where there is no such call.
+fn strictly(
+    directory: BorrowedFd<'_>,
+    path: &std::ffi::CStr,
+    flags: OFlags,
+    mode: Mode,
+) -> rustix::io::Result<OwnedFd> {
+    if !name_by_name::is_needed() {
+        match resolved(directory, path, flags, mode, STRICT) {
+            Err(error) if name_by_name::is_told_by(error, directory) => {}
+            opened => return opened,
+        }
+    }
+    name_by_name::open(directory, path, flags, mode)
 }
 
 /// The first bytes of a regular file below a directory, at most so many.
@@ -125,6 +142,62 @@ mod tests {
         assert!(matches!(read, Err(RegularFileError::NotRegular)));
         let written = beneath(&top, "pipe", OFlags::WRONLY);
         assert_eq!(written.err(), Some(Errno::NXIO));
+    }
+
+    /// Everything that can be asked for gives the same by one call and name by name.
+    #[test]
+    fn name_by_name_is_as_strict() {
+        let (directory, top) = tree();
+        let root = rustix::fs::open("/", OFlags::DIRECTORY, Mode::empty()).unwrap();
+        rustix::fs::mknodat(&top, "pipe", FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+        let read = OFlags::RDONLY | OFlags::NONBLOCK;
+        let cut = OFlags::WRONLY | OFlags::TRUNC | OFlags::NONBLOCK;
+        let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NONBLOCK;
+        let cases = [
+            (&top, "inside/file", read),
+            (&top, "inside/../inside/./file", read),
+            (&top, "inside//file", read),
+            (&top, ".", OFlags::DIRECTORY),
+            (&top, "inside", OFlags::DIRECTORY),
+            (&top, "inside", OFlags::PATH | OFlags::DIRECTORY),
+            (&top, "inside/file", OFlags::DIRECTORY),
+            (&top, "inside/file/more", read),
+            (&top, "nowhere", read),
+            (&top, "nowhere/file", read),
+            (&top, "", read),
+            (&top, "near", read),
+            (&top, "near", OFlags::PATH),
+            (&top, "nearby", OFlags::DIRECTORY),
+            (&top, "nearby/file", read),
+            (&top, "far", read),
+            (&top, "../secret", read),
+            (&top, "inside/../../secret", read),
+            (&top, "..", OFlags::DIRECTORY),
+            (&top, "/etc/passwd", read),
+            (&top, "pipe", OFlags::WRONLY | OFlags::NONBLOCK),
+            (&top, "inside/file", new),
+            (&root, "proc", OFlags::PATH),
+            (&root, "proc/self", OFlags::PATH),
+            (&root, "proc/sys/kernel/hostname", cut),
+        ];
+        for (from, path, flags) in cases {
+            let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+            let mode = match flags.contains(OFlags::CREATE) {
+                true => Mode::from_raw_mode(0o600),
+                false => Mode::empty(),
+            };
+            let path_text = std::ffi::CString::new(path).unwrap();
+            let found = |opened: rustix::io::Result<OwnedFd>| {
+                opened.and_then(|file| Ok(rustix::fs::fstat(file)?.st_ino))
+            };
+            let whole = found(resolved(from, &path_text, flags, mode, STRICT));
+            let steps = found(name_by_name::open(from.as_fd(), &path_text, flags, mode));
+            assert_eq!(whole, steps, "{path:?} with {flags:?}");
+        }
+        let file = name_by_name::open(top.as_fd(), c"inside/file", cut, Mode::empty()).unwrap();
+        assert_eq!(rustix::fs::fstat(file).unwrap().st_size, 0);
+        let secret = std::fs::read(directory.path().join("secret")).unwrap();
+        assert_eq!(secret, b"outside");
     }
 
     #[test]

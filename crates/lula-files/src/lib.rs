@@ -11,6 +11,7 @@
 
 mod beneath;
 mod confined;
+mod name_by_name;
 mod private;
 mod regular;
 mod steps;

@@ -117,6 +117,9 @@ pub(crate) struct SandboxBlueprint {
     /// Whether the calls of the first process itself are watched: then the runner listens before it
     /// looks around.
     pub(crate) watched: bool,
+    /// Whether it must have a `/proc` that shows its own processes only. If not, the one around it is shown
+    /// where no other can be mounted.
+    pub(crate) own_proc: bool,
     pub(crate) switches: LayerSwitches,
     /// The ports of listeners behind every address of its network, where its network has any.
     pub(crate) door: Option<Vec<u16>>,
@@ -210,6 +213,7 @@ impl SandboxBlueprint {
         w.bool(self.born_in_cgroup)
             .bool(self.listened)
             .bool(self.watched)
+            .bool(self.own_proc)
             .option(self.door.as_ref(), |w, ports| {
                 w.list(ports, |w, port| {
                     w.u16(*port);
@@ -286,6 +290,7 @@ impl SandboxBlueprint {
             born_in_cgroup: r.bool("cgroup")?,
             listened: r.bool("listened")?,
             watched: r.bool("watched")?,
+            own_proc: r.bool("own proc")?,
             door: r.option("door", |r| r.list("ports", |r| r.u16("port")))?,
         };
         reader.end()?;

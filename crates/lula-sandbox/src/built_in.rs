@@ -19,6 +19,13 @@ pub struct BuiltInProgram {
     pub main: fn(&[String]) -> i32,
 }
 
+/// What every helper brings along: it does nothing. That it ends well shows that commands run in a tier, and
+/// it needs no file of the machine.
+pub(crate) const TRIAL: BuiltInProgram = BuiltInProgram {
+    name: "lula-sandbox-trial",
+    main: |_| 0,
+};
+
 /// The built-in of that name.
 pub(crate) fn find(
     table: &'static [BuiltInProgram],
@@ -26,6 +33,7 @@ pub(crate) fn find(
 ) -> Option<&'static BuiltInProgram> {
     table
         .iter()
+        .chain([&TRIAL])
         .find(|built_in| built_in.name.as_bytes() == name)
 }
 

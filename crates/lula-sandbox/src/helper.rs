@@ -9,7 +9,7 @@
 //! the process already has a second thread, the helper is started anew.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -17,11 +17,12 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
 
 use crate::built_in::BuiltInProgram;
 use crate::error::SandboxError;
-use crate::sys::lockdown::{close_from, nothing, place_descriptor};
+use crate::sys::descriptors::{close_from, nothing, place_descriptor};
 use crate::sys::origin::ProcessMemoryOrigin;
 use crate::sys::process::{exit_now, fork, own_number};
 use crate::sys::scheduling::CpuAffinity;
 use crate::sys::socket::packet_pair;
+use crate::sys::ways::is_missing;
 use crate::zygote;
 
 /// What the helper is called, in place of a program name. No shell and no person starts a program
@@ -73,23 +74,38 @@ impl HelperProgram {
     }
 }
 
-/// The helper as a child of this process, held so that it cannot be mistaken for another.
+/// The helper as a child of this process, which nothing but this waits for: until then its number is its
+/// own.
 #[derive(Debug)]
-pub(crate) struct HelperChild(OwnedFd);
+pub(crate) struct HelperChild {
+    pid: Pid,
+    /// `None` where the kernel holds no processes by descriptor, as gVisor's.
+    held: Option<OwnedFd>,
+}
 
 impl HelperChild {
     /// A child that was not waited for yet.
     fn of(pid: Pid) -> io::Result<Self> {
-        Ok(Self(rustix::process::pidfd_open(pid, PidfdFlags::empty())?))
+        let held = match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(held) => Some(held),
+            Err(error) if is_missing(&error.into()) => None,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Self { pid, held })
     }
 
     pub(crate) fn kill(&self) {
-        let _ = rustix::process::pidfd_send_signal(&self.0, Signal::KILL);
+        let killed = self
+            .held
+            .as_ref()
+            .map(|held| rustix::process::pidfd_send_signal(held, Signal::KILL));
+        if killed.is_none_or(|killed| killed.is_err_and(|error| is_missing(&error.into()))) {
+            let _ = rustix::process::kill_process(self.pid, Signal::KILL);
+        }
     }
 
     pub(crate) fn wait(&self) {
-        let ended =
-            || rustix::process::waitid(WaitId::PidFd(self.0.as_fd()), WaitIdOptions::EXITED);
+        let ended = || rustix::process::waitid(WaitId::Pid(self.pid), WaitIdOptions::EXITED);
         while matches!(ended(), Err(rustix::io::Errno::INTR)) {}
     }
 }

@@ -76,6 +76,13 @@ pub mod tiers;
 mod watch;
 mod zygote;
 
+/// Makes system calls answer with an error for this thread and everything that it starts from now on, as the
+/// seccomp profile of a container engine does: for tests of what the engine does then.
+#[cfg(feature = "test-switches")]
+pub fn keep_back_calls(calls: &[&str], errno: u16) -> std::io::Result<()> {
+    sys::ways::keep_back(calls, errno)
+}
+
 pub use built_in::BuiltInProgram;
 pub use error::SandboxError;
 pub use helper::{EarlyHelper, HelperProgram, helper_main_if_asked};

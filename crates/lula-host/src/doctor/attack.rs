@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lula_protocol::IsolationTier;
-use lula_sandbox::probes::{AttackOutcome, AttackReport, TierAttack};
+use lula_sandbox::probes::{AttackOutcome, AttackReport, AttackResult, TierAttack};
 use lula_sandbox::{SandboxEngine, tiers};
 
 use super::network;
@@ -57,17 +57,11 @@ fn strongest(engine: &SandboxEngine) -> Option<IsolationTier> {
     found.filter(|tier| *tier > IsolationTier::Process)
 }
 
-/// How many probes were held off.
-pub fn held(report: &AttackReport) -> usize {
-    let held = |outcome: AttackOutcome| outcome == AttackOutcome::Held;
-    let probes = report.probes.iter();
-    probes.filter(|probe| held(probe.outcome)).count()
-}
-
-/// The same by family.
+/// How many probes were held off, by family.
 pub fn families(report: &AttackReport) -> Vec<ProbeFamily> {
     let mut families = BTreeMap::<_, (usize, usize)>::new();
-    for probe in &report.probes {
+    let attacked = |probe: &&AttackResult| probe.outcome != AttackOutcome::Unlimited;
+    for probe in report.probes.iter().filter(attacked) {
         let (held, all) = families.entry(probe.family).or_default();
         *held += usize::from(probe.outcome == AttackOutcome::Held);
         *all += 1;

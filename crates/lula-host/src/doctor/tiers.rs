@@ -1,18 +1,13 @@
 //! Sandbox tiers: tried, not guessed.
 
-use std::time::Duration;
-
 use lula_config::keys;
-use lula_protocol::IsolationTier;
+use lula_protocol::{IsolationTier, SandboxReceipt};
 use lula_sandbox::policy::Profile;
-use lula_sandbox::{HostToolchains, Sandbox, SandboxCommand, SandboxEngine, SandboxError};
+use lula_sandbox::{SandboxEngine, tiers};
 use serde::Serialize;
 
 use super::{DoctorCheck, DoctorCheckState};
 use crate::installation::Installation;
-
-/// How long a tier has to run `/bin/true`.
-const TRIAL: Duration = Duration::from_secs(3);
 
 /// How a tier stands on this machine.
 #[derive(Debug, Serialize)]
@@ -20,6 +15,8 @@ pub struct TierReport {
     pub name: IsolationTier,
     /// Whether a command ran in it.
     pub available: bool,
+    /// Whether it is all that it stands for, so that a policy may name it as its least tier.
+    pub is_floor: bool,
     /// Why, or why not.
     pub reason: String,
     /// What to do about it.
@@ -45,48 +42,55 @@ fn attempt(engine: &SandboxEngine, name: IsolationTier) -> TierReport {
         // It is no boundary and has no layers to require.
         policy.required_layers.clear();
     }
-    let sandbox = Sandbox::new(policy, std::env::temp_dir())
-        .tier(name)
-        .toolchains(HostToolchains::none());
-    let command = SandboxCommand::new("/bin/true")
-        .directory("/")
-        .timeout(TRIAL);
-    match engine
-        .open(&sandbox)
-        .and_then(|installation| installation.run(&command))
-    {
-        Ok(finished) if finished.succeeded() => TierReport {
-            name,
-            available: true,
-            reason: if name == IsolationTier::Process {
-                "works, but is no boundary: only by name".to_owned()
+    let refusal = match tiers::attempt(engine, policy.clone(), name) {
+        Ok(receipt) => {
+            let text = if name == IsolationTier::Process {
+                "works, but is no boundary: only by name"
             } else {
-                "works".to_owned()
-            },
-            remedy: None,
-            layers: finished
-                .receipt
-                .layers
-                .iter()
-                .map(|layer| layer.name().to_owned())
-                .collect(),
-        },
-        Ok(finished) => unavailable(
-            name,
-            format!("/bin/true ended with {:?}", finished.receipt.ended),
-            None,
-        ),
-        Err(SandboxError::Setup {
-            stage,
-            detail,
-            source,
-            remedy,
-        }) => unavailable(name, format!("{stage} ({detail}): {source}"), remedy),
-        Err(SandboxError::FloorNotMet { refusals, .. }) if refusals.len() == 1 => {
-            let refusal = &refusals[0];
-            unavailable(name, refusal.reason.clone(), refusal.remedy.clone())
+                "works"
+            };
+            return available(name, text.to_owned(), &receipt);
         }
-        Err(error) => unavailable(name, error.to_string(), None),
+        Err(refusal) => refusal,
+    };
+    if name != IsolationTier::Namespace {
+        return unavailable(name, refusal.reason, refusal.remedy);
+    }
+    // It may still be better than the tiers below it.
+    policy.min_tier = IsolationTier::Landlock;
+    match tiers::attempt(engine, policy, name) {
+        Ok(receipt) => {
+            let missing = receipt.not_applied.iter();
+            let reason = missing
+                .filter(|missing| missing.asked == tiers::OWN_PROC)
+                .map(|missing| format!(", without {}: {}", missing.asked, missing.reason));
+            let reason: String = reason.collect();
+            TierReport {
+                is_floor: false,
+                remedy: refusal.remedy,
+                ..available(
+                    name,
+                    format!("works where less is allowed{reason}"),
+                    &receipt,
+                )
+            }
+        }
+        Err(_) => unavailable(name, refusal.reason, refusal.remedy),
+    }
+}
+
+fn available(name: IsolationTier, reason: String, receipt: &SandboxReceipt) -> TierReport {
+    TierReport {
+        name,
+        available: true,
+        is_floor: true,
+        reason,
+        remedy: None,
+        layers: receipt
+            .layers
+            .iter()
+            .map(|layer| layer.name().to_owned())
+            .collect(),
     }
 }
 
@@ -94,6 +98,7 @@ fn unavailable(name: IsolationTier, reason: String, remedy: Option<String>) -> T
     TierReport {
         name,
         available: false,
+        is_floor: false,
         reason,
         remedy,
         layers: Vec::new(),
@@ -106,7 +111,7 @@ pub(super) fn floor(tiers: &[TierReport], installation: &Installation) -> Doctor
     let floor = IsolationTier::from_name(&floor).unwrap_or(IsolationTier::Microvm);
     let met = tiers
         .iter()
-        .find(|tier| tier.available && tier.name >= floor);
+        .find(|tier| tier.available && (tier.name > floor || tier.is_floor && tier.name == floor));
     match met {
         Some(tier) => DoctorCheck::good(
             "sandbox",

@@ -88,6 +88,8 @@ pub struct KernelPosture {
     pub interfaces: Vec<String>,
     /// What writing to the workspace does, where it was read.
     pub workspace: Option<WorkspaceMode>,
+    /// Whether `/proc` counts processes as they count themselves, and so shows no other ones.
+    pub own_proc: bool,
 }
 
 /// Something asked for that the sandbox could do without, and why it is missing.
@@ -370,7 +372,8 @@ impl KernelPosture {
             })
             .option(self.workspace, |w, mode| {
                 w.u8(mode_number(mode));
-            });
+            })
+            .bool(self.own_proc);
     }
 
     fn read(reader: &mut FrameReader<'_>) -> Result<Self, ExecFrameError> {
@@ -390,6 +393,7 @@ impl KernelPosture {
             root_device: reader.u64("root device")?,
             interfaces: reader.list("interfaces", |r| r.text("interface"))?,
             workspace: reader.option("workspace", read_mode)?,
+            own_proc: reader.bool("own proc")?,
         })
     }
 }

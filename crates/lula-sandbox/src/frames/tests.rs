@@ -69,6 +69,7 @@ fn posture() -> impl Strategy<Value = KernelPosture> {
                     root_device: 3,
                     interfaces: vec!["lo".to_owned()],
                     workspace: no_new_privileges.then_some(WorkspaceMode::Overlay),
+                    own_proc: true,
                 }
             },
         )

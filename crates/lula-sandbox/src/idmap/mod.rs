@@ -24,6 +24,11 @@ impl SandboxIds {
         }
     }
 
+    /// The first and the last of them.
+    pub(crate) fn ends(&self) -> [u32; 2] {
+        [self.base, self.base + PER_ENGINE - 1]
+    }
+
     /// An id no other sandbox of this engine has, or `None` where all are taken.
     pub(crate) fn take(&mut self) -> Option<u32> {
         if let Some(id) = self.free.pop() {

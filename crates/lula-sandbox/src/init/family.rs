@@ -5,37 +5,12 @@
 //! the nearest subreaper, which is us.
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
 
+use super::numbers::ProcessNumbers;
 use crate::sys::signal;
 
 const SIGKILL: u8 = 9;
 const SIGSTOP: u8 = 19;
-
-/// Parent of every process this one can see.
-fn parents() -> HashMap<i32, i32> {
-    let Ok(entries) = fs::read_dir("/proc") else {
-        return HashMap::new();
-    };
-    entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
-        .filter_map(|pid| {
-            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-            Some((pid, parent_in(&stat)?))
-        })
-        .collect()
-}
-
-/// The fourth field; the second may hold anything, parentheses included.
-fn parent_in(stat: &str) -> Option<i32> {
-    stat.rsplit_once(')')?
-        .1
-        .split_whitespace()
-        .nth(1)?
-        .parse()
-        .ok()
-}
 
 /// Everything below `root` in the tree, except what is at or below one of `spared`.
 fn below(parents: &HashMap<i32, i32>, root: i32, spared: &HashSet<i32>) -> Vec<i32> {
@@ -62,7 +37,7 @@ fn below(parents: &HashMap<i32, i32>, root: i32, spared: &HashSet<i32>) -> Vec<i
 
 /// Kills everything below this process except the commands spared and what is below them. An orphan
 /// belongs to no process that is still there, so it goes too.
-pub(super) fn kill_below(spared: &HashSet<i32>, own_namespace: bool) {
+pub(super) fn kill_below(numbers: ProcessNumbers, spared: &HashSet<i32>, own_namespace: bool) {
     if spared.is_empty() && own_namespace && signal::kill_everyone_else().is_ok() {
         return;
     }
@@ -71,7 +46,7 @@ pub(super) fn kill_below(spared: &HashSet<i32>, own_namespace: bool) {
     // counted is found in the next round, and nothing stopped can fork.
     let mut seen = HashSet::new();
     for _ in 0..64 {
-        let found = below(&parents(), own, spared);
+        let found = below(&numbers.parents(), own, spared);
         let fresh: Vec<_> = found.into_iter().filter(|pid| seen.insert(*pid)).collect();
         if fresh.is_empty() {
             break;
@@ -87,16 +62,16 @@ pub(super) fn kill_below(spared: &HashSet<i32>, own_namespace: bool) {
 
 /// Whether anything is left below this process beside the commands spared. Zombies count: they are
 /// still to be reaped.
-pub(super) fn any_below(spared: &HashSet<i32>) -> bool {
+pub(super) fn any_below(numbers: ProcessNumbers, spared: &HashSet<i32>) -> bool {
     let own = std::process::id().cast_signed();
-    !below(&parents(), own, spared).is_empty()
+    !below(&numbers.parents(), own, spared).is_empty()
 }
 
 /// Kills children of this process that are not known: orphans whose sandbox is gone.
 pub(crate) fn kill_children_except<T>(known: &HashMap<i32, T>) {
     let own = std::process::id().cast_signed();
     let spared = known.keys().copied().collect();
-    for pid in below(&parents(), own, &spared) {
+    for pid in below(&ProcessNumbers::here().parents(), own, &spared) {
         let _ = signal::send(pid, SIGKILL);
     }
 }
@@ -104,12 +79,6 @@ pub(crate) fn kill_children_except<T>(known: &HashMap<i32, T>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_name_full_of_brackets_does_not_hide_the_parent() {
-        assert_eq!(parent_in("7 (a) b) R) S 42 7 7"), Some(42));
-        assert_eq!(parent_in("7 nothing"), None);
-    }
 
     #[test]
     fn a_daemon_is_below_us_and_a_spared_command_keeps_its_children() {

@@ -11,17 +11,26 @@ use rustix::process::{Resource, Rlimit};
 
 use super::{CONNECTION, InitSite, OuterIdentity};
 use crate::blueprint::{INSIDE_ID, SandboxBlueprint};
-use crate::frames::SetupStage;
+use crate::frames::{SetupStage, UnavailableProtection};
 use crate::idmap;
 use crate::landlock::{self, EnforcedLandlock};
 use crate::sys::mount::hold_host;
-use crate::sys::process::{NamespaceFlags, become_ids, enter, own_number, unshare};
-use crate::sys::{lockdown, refusals};
+use crate::sys::process::{NamespaceFlags, become_ids, enter, lead_session, own_number, unshare};
+use crate::sys::ways::is_missing;
+use crate::sys::{descriptors, lockdown, refusals};
 use crate::zygote::{BuildStepContext, BuildStepFailure};
 
 /// Joins v1 control groups by writing `0` into each `tasks` file: a thread that moves itself takes
-/// none of the global locks that moving another process takes.
+/// none of the global locks that moving another process takes. The v2 group is joined in the same way where
+/// no process can be born in one.
 pub(super) fn join_groups(site: &InitSite) -> Result<(), BuildStepFailure> {
+    if let Some(group) = &site.join_later {
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+        rustix::fs::openat(group, "cgroup.procs", flags, Mode::empty())
+            .and_then(|processes| rustix::io::write(&processes, b"0"))
+            .map_err(io::Error::from)
+            .during(SetupStage::Cgroup, || "the v2 hierarchy".to_owned())?;
+    }
     for tasks in &site.join_groups {
         rustix::io::write(tasks, b"0")
             .map_err(io::Error::from)
@@ -31,11 +40,25 @@ pub(super) fn join_groups(site: &InitSite) -> Result<(), BuildStepFailure> {
 }
 
 /// The cgroup namespace is made here and not at birth: its root is the group this process is in.
-pub(super) fn name_itself() -> Result<(), BuildStepFailure> {
+pub(super) fn name_itself(site: &mut InitSite) -> Result<(), BuildStepFailure> {
     unshare(NamespaceFlags::CGROUP).during(SetupStage::Cgroup, || "its namespace".to_owned())?;
-    rustix::system::sethostname(b"lula")
-        .map_err(io::Error::from)
-        .during(SetupStage::Identity, || "host name".to_owned())
+    match rustix::system::sethostname(b"lula") {
+        // The kernel allows it to the owner of the namespace, so this is a container engine's filter. The
+        // host's own name still cannot be changed from here.
+        Err(error) if is_missing(&error.into()) => {
+            site.held_back.push(UnavailableProtection {
+                asked: "a host name of its own".to_owned(),
+                reason:
+                    "a seccomp profile around it refuses `sethostname`: the name of the machine or \
+                         container can be read"
+                        .to_owned(),
+            });
+            Ok(())
+        }
+        named => named
+            .map_err(io::Error::from)
+            .during(SetupStage::Identity, || "host name".to_owned()),
+    }
 }
 
 /// Enters the network of its own, where there is one, and takes what came along. Tells what the network
@@ -72,18 +95,27 @@ pub(super) fn take_identity(site: &InitSite) -> Result<(), BuildStepFailure> {
             .during(SetupStage::UserNamespace, its_own);
     }
     unshare(NamespaceFlags::USER).during(SetupStage::UserNamespace, its_own)?;
-    write_maps(outside).during(stage, || "its id map".to_owned())
+    // The view of /proc inside may be read-only.
+    let own = match &site.proc {
+        Some(proc) => {
+            rustix::fs::openat(proc, "self", HELD, Mode::empty()).map_err(io::Error::from)
+        }
+        None => hold_host(Path::new("/proc/self")),
+    };
+    own.and_then(|own| write_maps(&own, outside))
+        .during(stage, || "its id map".to_owned())
 }
 
-fn write_maps((uid, gid): (u32, u32)) -> io::Result<()> {
-    let own = hold_host(Path::new("/proc/self"))?;
+const HELD: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+fn write_maps(own: &OwnedFd, (uid, gid): (u32, u32)) -> io::Result<()> {
     for (name, text) in [
         ("setgroups", "deny".to_owned()),
         ("gid_map", idmap::line(INSIDE_ID, gid)),
         ("uid_map", idmap::line(INSIDE_ID, uid)),
     ] {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&own, name, flags, Mode::empty())?;
+        let file = rustix::fs::openat(own, name, flags, Mode::empty())?;
         rustix::io::write(&file, text.as_bytes())?;
     }
     Ok(())
@@ -95,17 +127,17 @@ pub(super) fn keep_only_lines(site: InitSite) -> io::Result<(OwnedFd, OwnedFd)> 
     // Out of the way of the places they are going to.
     let connection = rustix::io::fcntl_dupfd_cloexec(&site.connection, 64)?;
     let zygote = rustix::io::fcntl_dupfd_cloexec(&site.zygote, 64)?;
-    let null = lockdown::nothing(64)?;
+    let null = descriptors::nothing(64)?;
     // Everything this process ever held is closed by number below. The owners of those numbers are
     // forgotten, so that no destructor closes a number that means something else by then.
     std::mem::forget(site);
     for stream in 0..3 {
-        lockdown::place_descriptor(null.as_raw_fd(), stream, true)?;
+        descriptors::place_descriptor(null.as_raw_fd(), stream, true)?;
     }
-    lockdown::place_descriptor(connection.as_raw_fd(), CONNECTION, false)?;
-    lockdown::place_descriptor(zygote.as_raw_fd(), CONNECTION + 1, false)?;
+    descriptors::place_descriptor(connection.as_raw_fd(), CONNECTION, false)?;
+    descriptors::place_descriptor(zygote.as_raw_fd(), CONNECTION + 1, false)?;
     std::mem::forget((connection, zygote, null));
-    lockdown::close_from(CONNECTION + 2)?;
+    descriptors::close_from(CONNECTION + 2)?;
     Ok((own_number(CONNECTION)?, own_number(CONNECTION + 1)?))
 }
 
@@ -115,7 +147,7 @@ pub(super) fn keep_only_lines(site: InitSite) -> io::Result<(OwnedFd, OwnedFd)> 
 pub(super) fn tie_life(zygote: OwnedFd, tier: IsolationTier) -> Result<(), BuildStepFailure> {
     let stage = SetupStage::Lifeline;
     // A cloned process may already lead a session where it is pid 1.
-    let _ = rustix::process::setsid();
+    lead_session();
     if tier == IsolationTier::Namespace {
         lockdown::die_with_parent().during(stage, || "parent".to_owned())?;
     }
@@ -143,6 +175,9 @@ pub(super) struct FenceResult {
     pub(super) enforced: Option<EnforcedLandlock>,
     /// Where refused calls wait for an answer.
     pub(super) refusals: Option<OwnedFd>,
+    /// Whether another seccomp program stood around this process before.
+    pub(super) was_filtered: bool,
+    pub(super) held_back: Vec<UnavailableProtection>,
 }
 
 /// Limits, capabilities, no new privileges, Landlock, and seccomp last.
@@ -161,8 +196,21 @@ pub(super) fn lock(blueprint: &SandboxBlueprint) -> Result<FenceResult, BuildSte
         lockdown::no_new_privileges()
             .during(SetupStage::Capabilities, || "no_new_privs".to_owned())?;
     }
+    let mut held_back = Vec::new();
     if blueprint.tier != IsolationTier::Namespace {
-        lockdown::adopt_orphans().during(SetupStage::Lifeline, || "orphans".to_owned())?;
+        match lockdown::adopt_orphans() {
+            // gVisor's kernel hands them to another process. What is no boundary may go on without.
+            Err(error)
+                if blueprint.tier == IsolationTier::Process
+                    && error.raw_os_error() == Some(libc::EINVAL) =>
+            {
+                held_back.push(UnavailableProtection {
+                    asked: "an end for processes that leave their command".to_owned(),
+                    reason: "the kernel hands them to another process".to_owned(),
+                });
+            }
+            adopted => adopted.during(SetupStage::Lifeline, || "orphans".to_owned())?,
+        }
     }
     let enforced = if on.landlock && boundary {
         Some(
@@ -175,6 +223,7 @@ pub(super) fn lock(blueprint: &SandboxBlueprint) -> Result<FenceResult, BuildSte
     // Commands have this user too: they must not look into the process that starts them.
     lockdown::set_dumpable(false).during(SetupStage::Lifeline, || "dumpable".to_owned())?;
     let mut refusals = None;
+    let was_filtered = lockdown::is_filtered();
     if on.seccomp && boundary {
         let installed = if blueprint.listened {
             refusals::install_with_listener(&blueprint.program).map(|one| refusals = Some(one))
@@ -183,7 +232,12 @@ pub(super) fn lock(blueprint: &SandboxBlueprint) -> Result<FenceResult, BuildSte
         };
         installed.during(SetupStage::Seccomp, || "the program".to_owned())?;
     }
-    Ok(FenceResult { enforced, refusals })
+    Ok(FenceResult {
+        enforced,
+        refusals,
+        was_filtered,
+        held_back,
+    })
 }
 
 /// An unprivileged process may not shrink its bounding set; with no capability to begin with and

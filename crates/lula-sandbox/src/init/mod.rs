@@ -8,18 +8,21 @@ mod command;
 pub(crate) mod family;
 mod fence;
 mod mounts;
+mod numbers;
 mod readback;
 pub(crate) mod routes;
 mod serve;
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, IntoRawFd, OwnedFd, RawFd};
 
 use lula_protocol::IsolationTier;
 
+use self::numbers::ProcessNumbers;
 use crate::blueprint::SandboxBlueprint;
 use crate::built_in::BuiltInProgram;
-use crate::frames::{ExecServerEvent, SetupStage, UnavailableProtection};
-use crate::sys::{lockdown, process};
+use crate::frames::{ExecServerEvent, KernelPosture, SetupStage, UnavailableProtection};
+use crate::landlock::EnforcedLandlock;
+use crate::sys::{descriptors, process};
 use crate::zygote::{BuildStepContext, BuildStepFailure, NetworkSupply};
 
 /// Who a sandbox is outside its user namespace.
@@ -39,6 +42,8 @@ pub(crate) struct InitSite {
     pub(crate) zygote: OwnedFd,
     /// `tasks` files of v1 control groups to join.
     pub(crate) join_groups: Vec<OwnedFd>,
+    /// The v2 control group that it could not be born in.
+    pub(crate) join_later: Option<OwnedFd>,
     pub(crate) network: Option<NetworkSupply>,
     /// Detached trees, in the order of the blueprint.
     pub(crate) placed: Vec<OwnedFd>,
@@ -48,6 +53,8 @@ pub(crate) struct InitSite {
     /// A user namespace that knows that identity and no other. It may come with the network; without
     /// one, one is made.
     pub(crate) home: Option<OwnedFd>,
+    /// The `/proc` around it, where the sandbox is to write its own id map.
+    pub(crate) proc: Option<OwnedFd>,
     pub(crate) held_back: Vec<UnavailableProtection>,
 }
 
@@ -58,15 +65,17 @@ const CONNECTION: i32 = 3;
 pub(crate) fn run(
     blueprint: &SandboxBlueprint,
     site: InitSite,
-    zygote_control: &OwnedFd,
+    zygote_ends: &[RawFd],
     built_ins: &'static [BuiltInProgram],
 ) -> ! {
     // First of all: the zygote's socket must not be held open by a sandbox, or the zygote's death
     // would go unseen. The copy is closed, the zygote's own stays.
-    let _ = lockdown::close_one(zygote_control.as_raw_fd());
+    for end in zygote_ends {
+        let _ = descriptors::close_one(*end);
+    }
     // A copy that outlives the site, to say what went wrong; it is closed by number with the rest.
     let reporter = rustix::io::fcntl_dupfd_cloexec(&site.connection, 64)
-        .map_or(CONNECTION, std::os::fd::IntoRawFd::into_raw_fd);
+        .map_or(CONNECTION, IntoRawFd::into_raw_fd);
     match build(blueprint, site, built_ins) {
         Ok(server) => {
             let status = i32::from(server.serve().is_err());
@@ -87,40 +96,86 @@ fn build(
     fence::join_groups(&site)?;
     let mut interfaces = Vec::new();
     if blueprint.tier == IsolationTier::Namespace {
-        fence::name_itself()?;
+        fence::name_itself(&mut site)?;
         mounts::build(blueprint, &mut site)?;
         // It may still be in the making.
         interfaces = fence::enter_network(&mut site)?;
         fence::take_identity(&site)?;
     }
-    let held_back = std::mem::take(&mut site.held_back);
+    let mut held_back = std::mem::take(&mut site.held_back);
     let (connection, zygote) =
         fence::keep_only_lines(site).during(SetupStage::Limits, || "descriptors".to_owned())?;
-    fence::tie_life(zygote, blueprint.tier)?;
-    let fence::FenceResult {
-        enforced,
-        mut refusals,
-    } = fence::lock(blueprint)?;
-    if blueprint.watched
-        && let Some(listener) = refusals.take()
-    {
-        // From here on every path this process opens waits for the runner.
-        serve::tell(&connection, &ExecServerEvent::Locked, &[listener.as_fd()])
-            .during(SetupStage::Seccomp, || "its listener".to_owned())?;
-    }
-    let posture = readback::own(blueprint, enforced, &interfaces)?;
-    let ready = ExecServerEvent::Ready { posture, held_back };
+    let locked = fence::tie_life(zygote, blueprint.tier)
+        .and_then(|()| lock_in(blueprint, &connection, &interfaces));
+    let mut locked = match locked {
+        Ok(locked) => locked,
+        Err(failure) => {
+            // It stays open: the runner is told on it what went wrong.
+            let _ = connection.into_raw_fd();
+            return Err(failure);
+        }
+    };
+    held_back.append(&mut locked.held_back);
+    let ready = ExecServerEvent::Ready {
+        posture: locked.posture,
+        held_back,
+    };
     let inherited = serve::CommandInheritance {
-        enforced,
+        enforced: locked.enforced,
         tier: blueprint.tier,
+        numbers: locked.numbers,
         built_ins,
     };
-    serve::ExecServer::new(connection, &ready, refusals, inherited).map_err(|error| {
+    serve::ExecServer::new(connection, &ready, locked.refusals, inherited).map_err(|error| {
         BuildStepFailure {
             stage: SetupStage::ReadBack,
             detail: error.to_string(),
             errno: 0,
         }
+    })
+}
+
+/// What this process is once it is locked in.
+struct LockedInit {
+    posture: KernelPosture,
+    enforced: Option<EnforcedLandlock>,
+    refusals: Option<OwnedFd>,
+    numbers: ProcessNumbers,
+    held_back: Vec<UnavailableProtection>,
+}
+
+/// Takes everything away that commands must not have, and reads back what is in force then.
+fn lock_in(
+    blueprint: &SandboxBlueprint,
+    connection: &OwnedFd,
+    interfaces: &[String],
+) -> Result<LockedInit, BuildStepFailure> {
+    let fence::FenceResult {
+        enforced,
+        mut refusals,
+        was_filtered,
+        held_back,
+    } = fence::lock(blueprint)?;
+    if blueprint.watched
+        && let Some(listener) = refusals.take()
+    {
+        // From here on every path this process opens waits for the runner.
+        serve::tell(connection, &ExecServerEvent::Locked, &[listener.as_fd()])
+            .during(SetupStage::Seccomp, || "its listener".to_owned())?;
+    }
+    let numbers = ProcessNumbers::here();
+    let mut posture = readback::own(blueprint, enforced, interfaces, numbers)?;
+    if was_filtered {
+        // Ours has to be one more.
+        posture.seccomp_filters =
+            readback::filters().during(SetupStage::ReadBack, || "filters".to_owned())?;
+    }
+    Ok(LockedInit {
+        posture,
+        enforced,
+        refusals,
+        numbers,
+        held_back,
     })
 }
 

@@ -9,10 +9,11 @@ use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid};
 
 use super::{InitSite, OuterIdentity};
 use crate::blueprint::{BindMount, BlueprintOverlay, SandboxBlueprint};
-use crate::frames::SetupStage;
+use crate::frames::{SetupStage, UnavailableProtection};
 use crate::mounts::{HOME, SCRATCH};
 use crate::sys::mount::{self, MountRestrictions};
 use crate::sys::process;
+use crate::tiers::OWN_PROC;
 use crate::zygote::{BuildStepContext, BuildStepFailure};
 
 /// Directories of `/proc` that tell about the machine.
@@ -50,7 +51,7 @@ pub(super) fn build(
 ) -> Result<(), BuildStepFailure> {
     // Modes are meant as they are written; the commands get an ordinary mask.
     rustix::process::umask(Mode::empty());
-    proc().during(SetupStage::Proc, || "/proc".to_owned())?;
+    proc(blueprint, site).during(SetupStage::Proc, || "/proc".to_owned())?;
     scratch(blueprint, site).during(SetupStage::Mounts, || "private directories".to_owned())?;
     if blueprint.switches.proc_masks {
         mask_proc(site).during(SetupStage::Proc, || "masks".to_owned())?;
@@ -91,11 +92,26 @@ fn root() -> rustix::fd::BorrowedFd<'static> {
     rustix::fs::CWD
 }
 
-fn proc() -> io::Result<()> {
+fn proc(blueprint: &SandboxBlueprint, site: &mut InitSite) -> io::Result<()> {
     // Over the template's view, where there is one: it had to show for this one to be allowed. No process
     // inside can unmount, and unmounting here would cost a grace period of the kernel.
-    let fresh = mount::new_filesystem("proc", &[], CLOSED.and(MountRestrictions::EXECUTION))?;
-    mount::attach(&fresh, mount::hold(root(), Path::new("/proc"))?)
+    match mount::new_filesystem("proc", &[], CLOSED.and(MountRestrictions::EXECUTION)) {
+        Ok(fresh) => mount::attach(&fresh, mount::hold(root(), Path::new("/proc"))?),
+        // Part of the one around this sandbox is masked, and a new one would show it. The template's
+        // view stays: read-only, and what of other processes needs permission stays closed, because they
+        // are in another user namespace.
+        Err(error) if error.raw_os_error() == Some(libc::EPERM) && !blueprint.own_proc => {
+            site.held_back.push(UnavailableProtection {
+                asked: OWN_PROC.to_owned(),
+                reason:
+                    "the /proc around it is masked, so it is shown as it is: numbers, names and \
+                         command lines of processes outside can be read"
+                        .to_owned(),
+            });
+            Ok(())
+        }
+        Err(error) => Err(error),
+    }
 }
 
 fn mask_proc(site: &InitSite) -> io::Result<()> {

@@ -6,6 +6,7 @@ use rustix::fs::{Mode, OFlags, StatVfsMountFlags};
 use rustix::io::Errno;
 use rustix::process::Resource;
 
+use super::numbers::ProcessNumbers;
 use crate::blueprint::SandboxBlueprint;
 use crate::frames::{KernelPosture, SetupStage};
 use crate::landlock::EnforcedLandlock;
@@ -30,6 +31,7 @@ pub(super) fn own(
     blueprint: &SandboxBlueprint,
     enforced: Option<EnforcedLandlock>,
     interfaces: &[String],
+    numbers: ProcessNumbers,
 ) -> Result<KernelPosture, BuildStepFailure> {
     let stage = SetupStage::ReadBack;
     let mut posture = lockdown::standing().during(stage, || "this process".to_owned())?;
@@ -42,9 +44,13 @@ pub(super) fn own(
     .map_err(std::io::Error::from)
     .during(stage, || "/proc/self/ns".to_owned())?;
     for (name, file) in NAMESPACES {
-        let link = rustix::fs::readlinkat(&links, file, Vec::new())
-            .map_err(std::io::Error::from)
-            .during(stage, || format!("/proc/self/ns/{file}"))?;
+        let link = match rustix::fs::readlinkat(&links, file, Vec::new()) {
+            // A kernel without them.
+            Err(Errno::NOENT) => continue,
+            link => link
+                .map_err(std::io::Error::from)
+                .during(stage, || format!("/proc/self/ns/{file}"))?,
+        };
         let inode = link.to_str().ok().and_then(inode).unwrap_or(0);
         posture.namespaces.push((name.to_owned(), inode));
     }
@@ -53,6 +59,7 @@ pub(super) fn own(
         .during(stage, || "/".to_owned())?
         .st_dev;
     posture.interfaces = interfaces.to_vec();
+    posture.own_proc = numbers == ProcessNumbers::Own;
     posture.workspace =
         Some(workspace(blueprint).during(stage, || blueprint.workspace.path.clone())?);
     let on = blueprint.switches;
@@ -86,6 +93,10 @@ pub(super) fn own(
             blueprint.tier == IsolationTier::Namespace
                 && posture.workspace != Some(blueprint.mode()),
             "the workspace is not what was asked for",
+        ),
+        (
+            blueprint.own_proc && blueprint.tier == IsolationTier::Namespace && !posture.own_proc,
+            "/proc shows other processes",
         ),
     ];
     for (missing, what) in checks {
@@ -135,6 +146,11 @@ fn inode(link: &str) -> Option<u64> {
     link.split_once('[')?.1.strip_suffix(']')?.parse().ok()
 }
 
+/// How many seccomp programs this process is under.
+pub(super) fn filters() -> std::io::Result<u32> {
+    Ok(parse(&page::read("/proc/self/status")?).seccomp_filters)
+}
+
 /// The posture of a process by its name in `/proc`.
 pub(super) fn of_process(
     name: &str,
@@ -160,6 +176,7 @@ fn add_inherited(posture: &mut KernelPosture, enforced: Option<EnforcedLandlock>
 
 fn parse(status: &str) -> KernelPosture {
     let mut posture = KernelPosture::default();
+    let mut counted = false;
     for line in status.lines() {
         let Some((key, value)) = line.split_once(':') else {
             continue;
@@ -168,7 +185,10 @@ fn parse(status: &str) -> KernelPosture {
         match key {
             "NoNewPrivs" => posture.no_new_privileges = value == "1",
             "Seccomp" => posture.seccomp_mode = value.parse().unwrap_or(0),
-            "Seccomp_filters" => posture.seccomp_filters = value.parse().unwrap_or(0),
+            "Seccomp_filters" => {
+                posture.seccomp_filters = value.parse().unwrap_or(0);
+                counted = true;
+            }
             // A set that cannot be read counts as full: never claim what was not read.
             "CapBnd" => posture.bounding = u64::from_str_radix(value, 16).unwrap_or(u64::MAX),
             "CapInh" | "CapPrm" | "CapEff" | "CapAmb" => {
@@ -176,6 +196,10 @@ fn parse(status: &str) -> KernelPosture {
             }
             _ => {}
         }
+    }
+    // A kernel that does not count them still says whether there is one.
+    if !counted {
+        posture.seccomp_filters = u32::from(posture.seccomp_mode == 2);
     }
     posture
 }

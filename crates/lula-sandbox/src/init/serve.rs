@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
 use super::command::{InitCommand, OutputReadResult};
+use super::numbers::ProcessNumbers;
 use super::{family, readback, routes};
 use crate::buffer::Buffer;
 use crate::built_in::BuiltInProgram;
@@ -35,6 +36,7 @@ const MOST_COMMANDS: usize = 1024;
 pub(super) struct CommandInheritance {
     pub(super) enforced: Option<EnforcedLandlock>,
     pub(super) tier: IsolationTier,
+    pub(super) numbers: ProcessNumbers,
     pub(super) built_ins: &'static [BuiltInProgram],
 }
 
@@ -304,9 +306,10 @@ impl ExecServer {
     fn kill_all_but(&mut self, spared: &HashSet<i32>) -> io::Result<()> {
         let patience = Instant::now() + Duration::from_secs(1);
         loop {
-            family::kill_below(spared, self.own_namespace());
+            let numbers = self.inherited.numbers;
+            family::kill_below(numbers, spared, self.own_namespace());
             self.reap()?;
-            if !family::any_below(spared) || Instant::now() > patience {
+            if !family::any_below(numbers, spared) || Instant::now() > patience {
                 return Ok(());
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -329,11 +332,14 @@ impl ExecServer {
             Ok(running) => {
                 let pid = running.pid;
                 self.commands.insert(id, running);
-                let event = ExecServerEvent::Started {
-                    pid: pid.cast_unsigned(),
-                    // It cannot be gone: no process but this one reaps it.
-                    posture: readback::of_process(&pid.to_string(), self.inherited.enforced)?,
-                };
+                let event =
+                    ExecServerEvent::Started {
+                        pid: pid.cast_unsigned(),
+                        // It cannot be gone: no process but this one reaps it.
+                        posture: self.inherited.numbers.name_of(pid).and_then(|name| {
+                            readback::of_process(&name, self.inherited.enforced)
+                        })?,
+                    };
                 self.mention(id, &event)
             }
             Err((step, error)) => {

@@ -10,14 +10,18 @@ use lula_protocol::receipt::CommandEnding;
 
 use super::probe::{
     AttackExpectation, AttackFamily, AttackObservation, AttackOutcome, AttackProbe, AttackReport,
-    AttackResult, KILLED,
+    AttackResult, KILLED, KILLED_BY_FILTER,
 };
 use super::stage::AttackStage;
 use super::{ARGUMENT, parse, probes, scenarios};
 #[cfg(feature = "test-switches")]
 use crate::policy::LayerName;
 use crate::policy::{ByteSize, Profile, SandboxPolicy};
+use crate::tiers::OWN_PROC;
 use crate::{Sandbox, SandboxCommand, SandboxEngine, SandboxError, SandboxSession};
+
+/// The signal by which a seccomp filter kills.
+const SIGSYS: u8 = 31;
 
 /// No attempt takes longer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -107,11 +111,16 @@ impl<'a> TierAttack<'a> {
         }
         let stage = AttackStage::set(&self.program)?;
         let session = self.open(&stage)?;
+        let own_proc = !session.not_applied().any(|one| one.asked == OWN_PROC);
         let mut verdicts = Vec::new();
         for probe in probes().filter(|probe| self.includes(probe.name)) {
-            if let Some(expected) = probe.expected(self.tier) {
-                verdicts.push(self.judge(probe, expected, &stage, &session)?);
-            }
+            let Some(expected) = probe.expected(self.tier, own_proc) else {
+                continue;
+            };
+            verdicts.push(match unlimited(probe, expected, &session) {
+                Some(unlimited) => unlimited,
+                None => self.judge(probe, expected, &stage, &session)?,
+            });
         }
         for scenario in scenarios::ALL {
             if scenario.tiers.contains(&self.tier) && self.includes(scenario.name) {
@@ -134,7 +143,8 @@ impl<'a> TierAttack<'a> {
             .read
             .insert(program.parse().map_err(|_| unusable())?);
         policy.limits.disk = ByteSize::mib(64);
-        policy.min_tier = self.tier;
+        // As the tier is here: what it lacks of a floor, the receipt says, and the probes find out.
+        policy.min_tier = self.tier.min(IsolationTier::Landlock);
         // Every layer is asked for; whether it is there is what the probes find out.
         policy.required_layers.clear();
         Ok(policy)
@@ -162,11 +172,16 @@ impl<'a> TierAttack<'a> {
         stage.renew_targets()?;
         let control = self.outside(probe, stage);
         // Who may not do it outside either, or has a kernel without it, cannot do it inside.
-        let moot = match control {
+        let refused = match control {
             AttackObservation::Errno(libc::EPERM | libc::EACCES) => probe.privileged,
             AttackObservation::Errno(libc::ENOSYS) => probe.family == AttackFamily::Syscalls,
             _ => false,
         };
+        // Below the filter of a container engine much is refused already, and seen as it is inside.
+        let same_outside = expected.met_by(&control)
+            || (expected == AttackExpectation::Killed
+                && matches!(control, AttackObservation::Ended(_)));
+        let moot = refused || stage.refuses(probe, &control) || (stage.is_confined && same_outside);
         let controlled = moot || probe.outside.met_by(&control);
 
         let own_session;
@@ -191,6 +206,10 @@ impl<'a> TierAttack<'a> {
                 "something outside was changed".to_owned(),
             ),
             Ok(seen) if expected.met_by(&seen) && moot => {
+                (AttackOutcome::Held, format!("{seen} (outside: {control})"))
+            }
+            // What stands further out may refuse it first, and by another error.
+            Ok(seen) if stage.refused_first(probe, &seen, &control) => {
                 (AttackOutcome::Held, format!("{seen} (outside: {control})"))
             }
             Ok(seen) if expected.met_by(&seen) => (AttackOutcome::Held, seen.to_string()),
@@ -229,6 +248,9 @@ impl<'a> TierAttack<'a> {
             (CommandEnding::Signalled { signal: 9 } | CommandEnding::LimitReached { .. }, _) => {
                 Ok(AttackObservation::Ended(KILLED.to_owned()))
             }
+            (CommandEnding::Signalled { signal: SIGSYS }, _) => {
+                Ok(AttackObservation::Ended(KILLED_BY_FILTER.to_owned()))
+            }
             (ended, _) => Err(format!("the attempt ended without a word: {ended:?}")),
         }
     }
@@ -257,6 +279,25 @@ impl<'a> TierAttack<'a> {
     pub(super) fn program(&self) -> &Path {
         &self.program
     }
+}
+
+/// The verdict on a probe of a limit that, as the receipt says, is not in force here.
+fn unlimited(
+    probe: &AttackProbe,
+    expected: AttackExpectation,
+    session: &SandboxSession,
+) -> Option<AttackResult> {
+    let limit = probe.limit?;
+    let missing = session
+        .not_applied()
+        .find(|one| one.asked.starts_with(&format!("{limit} limit ")))?;
+    Some(AttackResult {
+        name: probe.name.to_owned(),
+        family: probe.family,
+        outcome: AttackOutcome::Unlimited,
+        expected: expected.to_string(),
+        observed: format!("{}: {}", missing.asked, missing.reason),
+    })
 }
 
 /// The names the sandbox says it set.

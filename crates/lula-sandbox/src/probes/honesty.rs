@@ -70,23 +70,40 @@ pub(super) const PROBES: &[AttackProbe] = &[
         "is the cgroup namespace another one?",
         |s| separate(s, "cgroup"),
     ),
-    probe("filter_in_force", "is a seccomp filter in force?", |_| {
-        status("Seccomp")
-    })
-    .outside(AttackExpectation::Yields("0"))
-    .inside(AttackExpectation::Yields("2")),
+    probe(
+        "filter_in_force",
+        "is there a seccomp filter more than outside?",
+        |scene| Ok(more(filters()? > scene.filters())),
+    )
+    .outside(AttackExpectation::Yields(NOT_MORE))
+    .inside(AttackExpectation::Yields(MORE)),
     probe(
         "path_rules_in_force",
-        "are Landlock rules in force?",
-        |_| free_landlock_layers(),
+        "are there more Landlock rules than outside?",
+        |scene| Ok(more(free_landlock_layers()? < scene.free_landlock_layers())),
     )
-    .outside(AttackExpectation::Yields("16"))
-    .inside(AttackExpectation::Yields("15")),
+    .outside(AttackExpectation::Yields(NOT_MORE))
+    .inside(AttackExpectation::Yields(MORE)),
 ];
 
+const MORE: &str = "more than outside";
+const NOT_MORE: &str = "no more than outside";
+
+fn more(more: bool) -> String {
+    if more { MORE } else { NOT_MORE }.to_owned()
+}
+
+/// How many filters this process is under; one, where the kernel only says that there is some.
+pub(super) fn filters() -> Result<u64, AttackObservation> {
+    Ok(match status("Seccomp_filters")?.parse() {
+        Ok(count) => count,
+        Err(_) => u64::from(status("Seccomp")? == "2"),
+    })
+}
+
 /// How many more Landlock layers this process may take. The kernel allows sixteen: one less shows
-/// that one is in force.
-fn free_landlock_layers() -> AttackBodyResult {
+/// that one is in force. It is left with none.
+pub(super) fn free_landlock_layers() -> Result<u64, AttackObservation> {
     const NO_NEW_PRIVS: u64 = 38;
     call("prctl", &[NO_NEW_PRIVS, 1, 0, 0, 0])?;
     // Handles nothing but execution, which this process is done with.
@@ -103,5 +120,5 @@ fn free_landlock_layers() -> AttackBodyResult {
             Err(seen) => return Err(seen),
         }
     }
-    Ok(free.to_string())
+    Ok(free)
 }

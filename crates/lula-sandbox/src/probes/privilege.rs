@@ -77,12 +77,8 @@ pub(super) const PROBES: &[AttackProbe] = &[
     )
     .controlled_by(|_| {
         let bounding = status("CapBnd")?;
-        Ok(if bounding.trim_matches('0').is_empty() {
-            "none"
-        } else {
-            "some"
-        }
-        .to_owned())
+        let none = bounding.trim_matches('0').is_empty();
+        Ok(if none { bounding } else { "some".to_owned() })
     })
     .outside(AttackExpectation::Yields("some"))
     .by_tier(Some(AttackExpectation::Yields("0000000000000000")), None),
@@ -128,7 +124,8 @@ pub(super) const PROBES: &[AttackProbe] = &[
             Ok(String::new())
         },
     )
-    .by_tier(HIDDEN[0], HIDDEN[1]),
+    .by_tier(HIDDEN[0], HIDDEN[1])
+    .where_proc_is_shared(Some(AttackExpectation::Fails(&[libc::EACCES, libc::EPERM]))),
     probe("trace", "attach to a process outside", |s| {
         done("ptrace", &[PTRACE_SEIZE, s.victim(), 0, 0])
     }),
@@ -209,7 +206,8 @@ pub(super) const PROBES: &[AttackProbe] = &[
             Ok(String::new())
         },
     )
-    .by_tier(HIDDEN[0], HIDDEN[1]),
+    .by_tier(HIDDEN[0], HIDDEN[1])
+    .not_everywhere(),
     probe(
         "core_pattern",
         "have the host run a program at the next crash",

@@ -87,6 +87,9 @@ impl AttackExpectation {
 /// How a body that was killed is reported.
 pub(super) const KILLED: &str = "killed";
 
+/// How one is reported that a seccomp filter killed. No filter of ours does that.
+pub(super) const KILLED_BY_FILTER: &str = "killed by a seccomp filter further out";
+
 impl std::fmt::Display for AttackExpectation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -159,8 +162,15 @@ pub(super) struct AttackProbe {
     pub(super) namespace: Option<AttackExpectation>,
     /// What must be seen in the `landlock` tier.
     pub(super) landlock: Option<AttackExpectation>,
+    /// What must be seen in the `namespace` tier where `/proc` is the one around the sandbox, if that
+    /// differs. The inner `None`: not a question there.
+    pub(super) shared_proc: Option<Option<AttackExpectation>>,
+    /// The limit, by its name in receipts, without which the attempt is not made.
+    pub(super) limit: Option<&'static str>,
     /// Not every user may do this outside either; then the refusal there is the control.
     pub(super) privileged: bool,
+    /// Not every machine has what is reached for; then there is nothing to reach.
+    pub(super) not_everywhere: bool,
     /// Runs in a sandbox of its own, because it does not survive.
     pub(super) destructive: bool,
 }
@@ -183,7 +193,10 @@ impl AttackProbe {
             outside: AttackExpectation::Works,
             namespace: Some(REFUSED),
             landlock: Some(REFUSED),
+            shared_proc: None,
+            limit: None,
             privileged: false,
+            not_everywhere: false,
             destructive: false,
         }
     }
@@ -206,6 +219,19 @@ impl AttackProbe {
         self
     }
 
+    /// What must be seen in the `namespace` tier where the `/proc` around the sandbox is shown: as much as
+    /// there is without namespaces.
+    pub(super) const fn where_proc_is_shared(mut self, expect: Option<AttackExpectation>) -> Self {
+        self.shared_proc = Some(expect);
+        self
+    }
+
+    /// The attempt is only made where this limit is in force.
+    pub(super) const fn limited_by(mut self, limit: &'static str) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
     /// What the control must show.
     pub(super) const fn outside(mut self, expect: AttackExpectation) -> Self {
         self.outside = expect;
@@ -225,13 +251,23 @@ impl AttackProbe {
         self
     }
 
+    pub(super) const fn not_everywhere(mut self) -> Self {
+        self.not_everywhere = true;
+        self
+    }
+
     pub(super) const fn destructive(mut self) -> Self {
         self.destructive = true;
         self
     }
 
-    pub(super) fn expected(&self, tier: IsolationTier) -> Option<AttackExpectation> {
+    pub(super) fn expected(
+        &self,
+        tier: IsolationTier,
+        own_proc: bool,
+    ) -> Option<AttackExpectation> {
         match tier {
+            IsolationTier::Namespace if !own_proc => self.shared_proc.unwrap_or(self.namespace),
             IsolationTier::Namespace => self.namespace,
             IsolationTier::Landlock => self.landlock,
             _ => None,
@@ -247,6 +283,8 @@ pub enum AttackOutcome {
     Held,
     /// The attack led to something else.
     Broken,
+    /// The receipt says that the limit is not in force here: there was nothing to attack.
+    Unlimited,
     /// The probe proves nothing: it did not run, or its control failed.
     Error,
 }
@@ -274,10 +312,19 @@ pub struct AttackReport {
 }
 
 impl AttackReport {
-    /// Whether every probe held.
+    /// Whether every attack that was made was held off.
     pub fn held(&self) -> bool {
-        self.probes
-            .iter()
-            .all(|probe| probe.outcome == AttackOutcome::Held)
+        self.probes.iter().all(|probe| {
+            matches!(
+                probe.outcome,
+                AttackOutcome::Held | AttackOutcome::Unlimited
+            )
+        })
+    }
+
+    /// How many of them came to that.
+    pub fn count(&self, outcome: AttackOutcome) -> usize {
+        let probes = self.probes.iter();
+        probes.filter(|probe| probe.outcome == outcome).count()
     }
 }

@@ -15,6 +15,9 @@ const ABSENT: [Option<AttackExpectation>; 2] = [
     Some(AttackExpectation::Fails(&[libc::EACCES])),
 ];
 
+/// What belongs to a process of another user namespace is refused, also where it is shown.
+const CLOSED: AttackExpectation = AttackExpectation::Fails(&[libc::EACCES, libc::EPERM]);
+
 const fn probe(
     name: &'static str,
     attempts: &'static str,
@@ -107,26 +110,30 @@ pub(super) const PROBES: &[AttackProbe] = &[
         read("/etc/shadow")
     })
     .privileged(),
-    probe("logs", "list the system's logs", |_| list("/var/log")),
+    probe("logs", "list the system's logs", |_| list("/var/log")).not_everywhere(),
     probe(
         "victims_environment",
         "read the environment of a process outside",
         |s| read(of_victim(s, "environ")),
-    ),
+    )
+    .where_proc_is_shared(Some(CLOSED)),
     probe("victims_root", "list the root of a process outside", |s| {
         list(of_victim(s, "root/"))
-    }),
+    })
+    .where_proc_is_shared(Some(CLOSED)),
     probe(
         "victims_directory",
         "list the working directory of a process outside",
         |s| list(of_victim(s, "cwd/")),
-    ),
+    )
+    .where_proc_is_shared(Some(CLOSED)),
     probe(
         "victims_descriptors",
         "list the descriptors of a process outside",
         |s| list(of_victim(s, "fd")),
     )
-    .by_tier(ABSENT[0], None),
+    .by_tier(ABSENT[0], None)
+    .where_proc_is_shared(None),
     probe(
         "victims_memory",
         "open the memory of a process outside",
@@ -134,12 +141,14 @@ pub(super) const PROBES: &[AttackProbe] = &[
             std::fs::File::open(of_victim(s, "mem"))?;
             Ok(String::new())
         },
-    ),
+    )
+    .where_proc_is_shared(Some(CLOSED)),
     probe(
         "victims_maps",
         "read the memory map of a process outside",
         |s| read(of_victim(s, "maps")),
-    ),
+    )
+    .where_proc_is_shared(Some(CLOSED)),
     probe(
         "inherited_descriptors",
         "find descriptors that leaked in",
@@ -213,11 +222,13 @@ pub(super) const PROBES: &[AttackProbe] = &[
         "kernel_objects",
         "list the machine's devices in /sys",
         |_| list("/sys/devices"),
-    ),
+    )
+    .not_everywhere(),
     probe("control_groups", "list the control groups", |_| {
         list("/sys/fs/cgroup")
-    }),
-    probe("boot_files", "list the boot directory", |_| list("/boot")),
+    })
+    .not_everywhere(),
+    probe("boot_files", "list the boot directory", |_| list("/boot")).not_everywhere(),
 ];
 
 fn descriptors() -> String {

@@ -80,7 +80,8 @@ pub(super) const PROBES: &[AttackProbe] = &[
             }
         },
     )
-    .inside(AttackExpectation::Fails(&[libc::EAGAIN])),
+    .inside(AttackExpectation::Fails(&[libc::EAGAIN]))
+    .limited_by("pids"),
     probe("memory", "take more memory than granted", |_| {
         let mut hoard = Vec::new();
         for _ in 0..MEMORY {
@@ -94,6 +95,7 @@ pub(super) const PROBES: &[AttackProbe] = &[
         Ok(String::new())
     })
     .inside(AttackExpectation::Killed)
+    .limited_by("memory")
     .destructive(),
     probe("scratch_space", "fill the private directories", |_| {
         fill(Path::new("/tmp"), 512)

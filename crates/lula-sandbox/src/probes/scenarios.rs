@@ -1,5 +1,6 @@
 //! Attacks that take more than one act: floods, trees that outlive their command, neighbours.
 
+use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Stdio;
@@ -114,6 +115,13 @@ pub(super) const ALL: &[AttackScenario] = &[
 pub(super) fn part(name: &str, scene: &AttackScene) -> Option<AttackBodyResult> {
     match name {
         "runner" => Some(runner(scene)),
+        "heart" => Some(start_heart(scene)),
+        "heart-parent" => Some(leave_heart(scene)),
+        "heart-itself" => Some(beat(scene)),
+        "pour" => Some(pour(scene)),
+        "landlock-layers" => {
+            Some(super::honesty::free_landlock_layers().map(|free| free.to_string()))
+        }
         // Waits until its maker lets go of its standard input.
         "victim" => {
             let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
@@ -145,13 +153,64 @@ pub(super) fn part(name: &str, scene: &AttackScene) -> Option<AttackBodyResult> 
     }
 }
 
-/// A process that outlives its maker writes a heartbeat to this file in the workspace.
-fn heart(file: &Path) -> String {
-    let file = file.display();
-    format!(
-        "setsid sh -c '(while :; do echo x >> {file}; sleep 0.02; done) & \
-         echo $! > {file}.pid' >/dev/null 2>&1 </dev/null & "
-    )
+/// What starts a process that outlives its maker and writes a heartbeat to this file in the workspace; it
+/// goes on for so long itself.
+fn heart(stage: &AttackScene, file: &Path, lasting: Duration) -> AttackScene {
+    let scene = stage.clone().with("target", file.display());
+    scene.with("for", lasting.as_millis())
+}
+
+/// The maker: a process of a session of its own is left behind, whose parent goes at once.
+fn start_heart(scene: &AttackScene) -> AttackBodyResult {
+    let detached = |part: &str| {
+        std::process::Command::new(std::env::current_exe()?)
+            .args([ARGUMENT, "help", part])
+            .args(scene.arguments())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+    };
+    let mut between = detached("heart-parent")?;
+    between.wait()?;
+    std::thread::sleep(scene.duration());
+    Ok(String::new())
+}
+
+fn leave_heart(scene: &AttackScene) -> AttackBodyResult {
+    rustix::process::setsid()?;
+    std::process::Command::new(std::env::current_exe()?)
+        .args([ARGUMENT, "help", "heart-itself"])
+        .args(scene.arguments())
+        .spawn()?;
+    Ok(String::new())
+}
+
+fn beat(scene: &AttackScene) -> AttackBodyResult {
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.create(true).append(true).open(scene.target())?;
+    std::fs::write(
+        scene.target().with_extension("pid"),
+        std::process::id().to_string(),
+    )?;
+    loop {
+        file.write_all(b"x")?;
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Writes that many bytes to standard output, or as many as are taken.
+fn pour(scene: &AttackScene) -> AttackBodyResult {
+    let block = [b'y'; 64 * 1024];
+    let mut output = std::io::stdout().lock();
+    let mut left = scene.amount();
+    while left > 0 {
+        let part = block.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        output.write_all(&block[..part])?;
+        left -= part as u64;
+    }
+    output.flush()?;
+    std::process::exit(0)
 }
 
 fn beats(file: &Path) -> u64 {
@@ -172,13 +231,15 @@ fn still_beating(file: &Path) -> bool {
     beats(file) > before
 }
 
-/// Outside, the heart goes on after the shell that started it has ended.
-fn heart_outlives_outside(stage: &AttackStage) -> Result<(), String> {
+/// Outside, the heart goes on after the process that started it has ended.
+fn heart_outlives_outside(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<(), String> {
     let file = stage.outside().workspace().join("heart");
     let _ = std::fs::remove_file(&file);
-    let mut shell = std::process::Command::new("sh");
-    shell.args(["-c", &heart(&file)]);
-    output_within(&mut shell, Duration::from_secs(5)).map_err(|error| error.to_string())?;
+    let mut maker = std::process::Command::new(attack.program());
+    maker
+        .args([ARGUMENT, "help", "heart"])
+        .args(heart(&stage.outside(), &file, Duration::ZERO).arguments());
+    output_within(&mut maker, Duration::from_secs(5)).map_err(|error| error.to_string())?;
     let outlived = begins(&file) && still_beating(&file);
     let pid = std::fs::read_to_string(file.with_extension("pid")).unwrap_or_default();
     if let Some(pid) = pid
@@ -192,15 +253,28 @@ fn heart_outlives_outside(stage: &AttackStage) -> Result<(), String> {
     if outlived {
         Ok(())
     } else {
-        Err("control: the heart does not outlive its shell".to_owned())
+        Err("control: the heart does not outlive its maker".to_owned())
     }
 }
 
+/// The command that starts a heart inside.
+fn maker(
+    attack: &TierAttack<'_>,
+    stage: &AttackStage,
+    file: &Path,
+    lasting: Duration,
+) -> SandboxCommand {
+    let scene = heart(&stage.inside(), file, lasting);
+    attack
+        .attacker("help", "heart")
+        .arguments(scene.arguments())
+}
+
 fn outlive_timeout(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<ScenarioEnding, String> {
-    heart_outlives_outside(stage)?;
+    heart_outlives_outside(attack, stage)?;
     let session = attack.open(stage).map_err(|error| error.to_string())?;
     let file = stage.workspace().join("heart-timeout");
-    let command = SandboxCommand::shell(format!("{} sleep 30", heart(&file)));
+    let command = maker(attack, stage, &file, Duration::from_secs(30));
     let finished = session
         .run(&command.timeout(Duration::from_millis(700)))
         .map_err(|error| error.to_string())?;
@@ -217,10 +291,10 @@ fn outlive_timeout(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<Scena
 }
 
 fn outlive_session(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<ScenarioEnding, String> {
-    heart_outlives_outside(stage)?;
+    heart_outlives_outside(attack, stage)?;
     let session = attack.open(stage).map_err(|error| error.to_string())?;
     let file = stage.workspace().join("heart-session");
-    let command = SandboxCommand::shell(format!("{} sleep 0.3", heart(&file)));
+    let command = maker(attack, stage, &file, Duration::from_millis(300));
     session
         .run(&command.timeout(Duration::from_secs(5)))
         .map_err(|error| error.to_string())?;
@@ -246,13 +320,16 @@ fn runner(scene: &AttackScene) -> AttackBodyResult {
         .tier(scene.tier())
         .toolchains(HostToolchains::none());
     let session = engine.open(&sandbox).map_err(|error| failed(&error))?;
-    let command = SandboxCommand::shell(format!("{} sleep 30", heart(&scene.target())));
+    let heart = heart(scene, &scene.target(), Duration::from_secs(30));
+    let command = attack
+        .attacker("help", "heart")
+        .arguments(heart.arguments());
     session.run(&command).map_err(|error| failed(&error))?;
     Ok(String::new())
 }
 
 fn outlive_runner(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<ScenarioEnding, String> {
-    heart_outlives_outside(stage)?;
+    heart_outlives_outside(attack, stage)?;
     let file = stage.workspace().join("heart-runner");
     let scene = stage
         .inside()
@@ -286,17 +363,22 @@ fn flood(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<ScenarioEnding,
     let policy = attack.policy().map_err(|error| error.to_string())?;
     let limit = policy.limits.output.bytes();
     let wanted = limit * 4;
-    let line = format!("yes | head -c {wanted}");
-    let mut shell = std::process::Command::new("sh");
-    shell.args(["-c", &format!("{line} | wc -c")]);
-    let counted =
-        output_within(&mut shell, Duration::from_secs(10)).map_err(|error| error.to_string())?;
-    if counted.trim() != wanted.to_string() {
-        return Err(format!("control: the flood has {counted:?} bytes"));
+    let scene = stage.inside().with("amount", wanted);
+    let poured = std::process::Command::new(attack.program())
+        .args([ARGUMENT, "help", "pour"])
+        .args(scene.arguments())
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .map_err(|error| error.to_string())?;
+    let counted = poured.stdout.len() as u64;
+    if counted != wanted {
+        return Err(format!("control: the flood has {counted} bytes"));
     }
     let session = attack.open(stage).map_err(|error| error.to_string())?;
+    let command = attack.attacker("help", "pour").arguments(scene.arguments());
     let finished = session
-        .run(&SandboxCommand::shell(line).timeout(Duration::from_secs(10)))
+        .run(&command.timeout(Duration::from_secs(10)))
         .map_err(|error| error.to_string())?;
     let (kept, total) = (
         finished.stdout.bytes().len() as u64,

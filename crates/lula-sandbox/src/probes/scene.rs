@@ -118,6 +118,26 @@ impl AttackScene {
         self.number("shm")
     }
 
+    /// How many seccomp filters there are outside.
+    pub(super) fn filters(&self) -> u64 {
+        self.number("filters")
+    }
+
+    /// How many Landlock layers a process outside may take.
+    pub(super) fn free_landlock_layers(&self) -> u64 {
+        self.number("layers")
+    }
+
+    /// How long a part goes on, in milliseconds.
+    pub(super) fn duration(&self) -> std::time::Duration {
+        std::time::Duration::from_millis(self.number("for"))
+    }
+
+    /// How many bytes a part writes.
+    pub(super) fn amount(&self) -> u64 {
+        self.number("amount")
+    }
+
     /// The tier a runner is to use.
     pub(super) fn tier(&self) -> IsolationTier {
         IsolationTier::from_name(self.text("tier")).unwrap_or(IsolationTier::Namespace)

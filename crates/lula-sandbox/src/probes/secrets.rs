@@ -79,7 +79,8 @@ pub(super) const PROBES: &[AttackProbe] = &[
         |s| Ok(in_every_process(s, "cmdline")),
     )
     // Landlock cannot hide one process's public files and show another's.
-    .by_tier(Some(AttackExpectation::Yields(NOTHING)), None),
+    .by_tier(Some(AttackExpectation::Yields(NOTHING)), None)
+    .where_proc_is_shared(None),
     probe(
         "temporary_files",
         "find a secret in the temporary directory",

@@ -7,8 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::act;
+use rustix::fs::StatVfsMountFlags;
+
+use super::probe::{AttackFamily, AttackObservation, AttackProbe, KILLED_BY_FILTER};
 use super::scene::AttackScene;
+use super::{act, honesty};
 
 pub(super) struct AttackStage {
     root: PathBuf,
@@ -22,7 +25,15 @@ pub(super) struct AttackStage {
     _sockets: Vec<UnixListener>,
     _terminal: std::os::fd::OwnedFd,
     pub(super) token: String,
+    /// Whether something around this process, a filter or lost privileges, refuses things already.
+    pub(super) is_confined: bool,
+    /// Whether there is no network outside.
+    is_offline: bool,
 }
+
+/// An address of a network that is kept for documentation: where there is no network, this one is not
+/// reached either.
+const UNREACHABLE: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
 
 /// What a target holds before and after.
 const UNTOUCHED: &str = "untouched";
@@ -97,16 +108,15 @@ impl AttackStage {
             .with("tcp", port)
             .with("tcp6", port6)
             .with("udp", datagrams.local_addr()?.port())
-            .with(
-                "host",
-                host.map_or_else(String::new, |host| host.to_string()),
-            )
+            .with("host", host.unwrap_or(UNREACHABLE))
             .with("socket", root.join("agent").display())
             .with("abstract", abstract_name)
             .with("terminal", terminal_name.display())
             .with("device", device().display())
             .with("kernel", kernel_file().display())
-            .with("shm", shared_memory);
+            .with("shm", shared_memory)
+            .with("filters", honesty::filters().unwrap_or(0))
+            .with("layers", free_landlock_layers(program));
         for kind in ["user", "mnt", "pid", "net", "ipc", "uts", "cgroup"] {
             let link = std::fs::read_link(format!("/proc/self/ns/{kind}"))?;
             scene = scene.with(&format!("ns-{kind}"), link.display());
@@ -122,7 +132,41 @@ impl AttackStage {
             _sockets: sockets,
             _terminal: terminal,
             token,
+            is_confined: is_confined(),
+            is_offline: host.is_none(),
         })
+    }
+
+    /// Whether what stands around this process refuses a probe's act outside already, so that the same act
+    /// proves nothing about the sandbox.
+    pub(super) fn refuses(&self, probe: &AttackProbe, control: &AttackObservation) -> bool {
+        let AttackObservation::Errno(errno) = *control else {
+            return false;
+        };
+        let network = probe.family == AttackFamily::Network;
+        match errno {
+            libc::EPERM | libc::EACCES | libc::EROFS | libc::ENOSYS => self.is_confined,
+            // Devices that a container has not, and users that its user namespace does not know.
+            libc::ENOENT if probe.not_everywhere => true,
+            libc::ENOENT | libc::ENXIO | libc::EINVAL => self.is_confined && probe.privileged,
+            libc::ENETUNREACH => network && self.is_offline,
+            _ => false,
+        }
+    }
+
+    /// Whether what stands further out refused the attempt before the sandbox could.
+    pub(super) fn refused_first(
+        &self,
+        probe: &AttackProbe,
+        seen: &AttackObservation,
+        control: &AttackObservation,
+    ) -> bool {
+        let further_out = match seen {
+            AttackObservation::Errno(errno) => *errno == libc::EROFS,
+            AttackObservation::Ended(how) => how == KILLED_BY_FILTER,
+            AttackObservation::Done(_) => false,
+        };
+        (self.is_confined && further_out) || (self.refuses(probe, control) && seen == control)
     }
 
     pub(super) fn workspace(&self) -> PathBuf {
@@ -178,11 +222,36 @@ impl Drop for AttackStage {
     }
 }
 
+/// How many Landlock layers a process of this program may take: counting uses them up, so another one does
+/// that.
+fn free_landlock_layers(program: &Path) -> u64 {
+    let counted = Command::new(program)
+        .args([super::ARGUMENT, "help", "landlock-layers"])
+        .output();
+    let seen = counted
+        .ok()
+        .and_then(|output| super::parse(&String::from_utf8_lossy(&output.stdout)));
+    match seen {
+        Some(super::AttackObservation::Done(count)) => count.parse().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// Whether this is not the machine itself, but what a container engine or another sandbox left of it.
+fn is_confined() -> bool {
+    let says = |field: &str, value: &str| act::status(field).is_ok_and(|said| said == value);
+    let users = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let every_user = users.split_whitespace().eq(["0", "0", "4294967295"]);
+    let root = rustix::fs::statvfs("/");
+    let read_only = root.is_ok_and(|root| root.f_flag.contains(StatVfsMountFlags::RDONLY));
+    !says("Seccomp", "0") || says("NoNewPrivs", "1") || !every_user || read_only
+}
+
 /// The host's address on the network it would use to reach another one. Nothing is sent.
 fn host_address() -> Option<Ipv4Addr> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
     // An address kept for documentation.
-    socket.connect((Ipv4Addr::new(198, 51, 100, 1), 9)).ok()?;
+    socket.connect((UNREACHABLE, 9)).ok()?;
     match socket.local_addr().ok()?.ip() {
         std::net::IpAddr::V4(address) if !address.is_loopback() => Some(address),
         _ => None,

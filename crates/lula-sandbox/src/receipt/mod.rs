@@ -30,6 +30,8 @@ pub(crate) struct ReceiptContext {
     pub(crate) no_sockets: bool,
     /// Which calls are looked at before they go ahead.
     pub(crate) watched: WatchedCalls,
+    /// Whether refused calls are seen.
+    pub(crate) heard: bool,
     /// Nothing was inherited into the commands' environment.
     pub(crate) clean_environment: bool,
     pub(crate) cgroup: Option<(&'static str, cgroup::CgroupLimits)>,
@@ -44,6 +46,8 @@ pub(crate) struct ReceiptContext {
 pub(crate) struct HostPosture {
     pub(crate) namespaces: Vec<(String, u64)>,
     pub(crate) root_device: u64,
+    /// Seccomp programs that were put over it from outside: a sandbox has to have more.
+    pub(crate) filters: u32,
 }
 
 impl HostPosture {
@@ -60,7 +64,11 @@ impl HostPosture {
         ];
         let mut namespaces = Vec::new();
         for (name, file) in names {
-            let link = std::fs::read_link(format!("/proc/self/ns/{file}"))?;
+            let link = match std::fs::read_link(format!("/proc/self/ns/{file}")) {
+                // A kernel without them. What is not known of the host is claimed of no sandbox.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                link => link?,
+            };
             let inode = link
                 .to_str()
                 .and_then(|text| text.split_once('[')?.1.strip_suffix(']')?.parse().ok())
@@ -70,8 +78,20 @@ impl HostPosture {
         Ok(Self {
             namespaces,
             root_device: rustix::fs::stat("/")?.st_dev,
+            filters: filters()?,
         })
     }
+}
+
+/// How many seccomp programs this process is under. More than any number, where the kernel does not tell.
+fn filters() -> std::io::Result<u32> {
+    if !crate::sys::lockdown::is_filtered() {
+        return Ok(0);
+    }
+    let status = crate::page::read("/proc/self/status")?;
+    let mut lines = status.lines();
+    let count = lines.find_map(|line| line.strip_prefix("Seccomp_filters:")?.trim().parse().ok());
+    Ok(count.unwrap_or(u32::MAX))
 }
 
 impl ReceiptContext {
@@ -86,6 +106,8 @@ impl ReceiptContext {
         let separate: Vec<String> = sandbox
             .namespaces
             .iter()
+            // Without any of its own there is none, whatever the numbers say: gVisor's say nothing.
+            .filter(|_| self.tier == IsolationTier::Namespace)
             .filter(|(name, inode)| {
                 let host = self.host.namespaces.iter().find(|(host, _)| host == name);
                 *inode != 0 && host.is_some_and(|(_, host)| host != inode)
@@ -108,7 +130,8 @@ impl ReceiptContext {
                 rules: command.landlock_rules,
             });
         }
-        let seccomp = command.seccomp_mode == 2 && command.seccomp_filters != 0;
+        let outer = self.host.filters;
+        let seccomp = command.seccomp_mode == 2 && command.seccomp_filters > outer;
         if seccomp {
             layers.push(ProtectionLayer::Seccomp {
                 program: self.program,
@@ -305,8 +328,8 @@ pub(crate) fn receipt(
 }
 
 /// What is refused without a denial in the receipt.
-fn not_observed(context: &ReceiptContext) -> &'static [&'static str] {
-    match (context.tier, context.watched) {
+fn not_observed(context: &ReceiptContext) -> Vec<&'static str> {
+    let seen: &[&'static str] = match (context.tier, context.watched) {
         (IsolationTier::Namespace, WatchedCalls::ConnectionsAndPaths) => &[
             "questions whether a hidden path is there",
             "where messages without a connection were to go to",
@@ -320,7 +343,13 @@ fn not_observed(context: &ReceiptContext) -> &'static [&'static str] {
         (IsolationTier::Landlock, WatchedCalls::ConnectionsAndPaths) => &[],
         (IsolationTier::Landlock, _) => &["paths that Landlock refused"],
         _ => &[],
-    }
+    };
+    let unheard = !context.heard && context.tier != IsolationTier::Process;
+    let calls = unheard.then_some(["system calls that seccomp refused", "connections"]);
+    seen.iter()
+        .copied()
+        .chain(calls.into_iter().flatten())
+        .collect()
 }
 
 #[cfg(test)]

@@ -19,11 +19,13 @@ fn context() -> ReceiptContext {
         instructions: 1,
         no_sockets: false,
         watched: crate::seccomp::WatchedCalls::Connections,
+        heard: true,
         clean_environment: true,
         cgroup: None,
         host: HostPosture {
             namespaces: vec![("net".to_owned(), 1), ("pid".to_owned(), 2)],
             root_device: 1,
+            filters: 0,
         },
         door: None,
         not_applied: vec![],

@@ -32,4 +32,6 @@ pub use rules::{
 #[cfg(test)]
 mod live;
 #[cfg(test)]
+mod profile;
+#[cfg(test)]
 mod tests;

@@ -16,7 +16,7 @@ use crate::frames::UnavailableProtection;
 use crate::mounts::{self, CERTIFICATES, HOME, SYSTEM_CERTIFICATES, SystemDirectories};
 use crate::policy::{LayerName, Network, ResolvedLimits};
 use crate::receipt::human;
-use crate::seccomp::{SeccompProgram, WatchedCalls};
+use crate::seccomp::{RefusedCallReply, SeccompProgram, SeccompRules, WatchedCalls};
 
 /// A blueprint and what the receipt will say about it.
 pub(super) struct PlannedSandbox {
@@ -32,13 +32,19 @@ pub(super) struct PlannedSandbox {
     pub(super) private: Option<PrivateDirectory>,
 }
 
+/// The seccomp program of a sandbox, and the rules it was made from.
+pub(super) struct PlannedFilter<'a> {
+    pub(super) program: &'a SeccompProgram,
+    pub(super) rules: &'a SeccompRules,
+}
+
 impl PlannedSandbox {
     pub(super) fn draw(
         tier: IsolationTier,
         sandbox: &Sandbox,
         workspace: WorkspacePlan,
         granted: &ResolvedLimits,
-        program: &SeccompProgram,
+        filter: &PlannedFilter<'_>,
         system: &SystemDirectories,
     ) -> Result<Self, SandboxError> {
         let mut blueprint = SandboxBlueprint {
@@ -53,9 +59,10 @@ impl PlannedSandbox {
             open_files: granted.open_files,
             file_size: Some(granted.disk_bytes),
             grants: Vec::new(),
-            program: program.instructions().to_vec(),
-            listened: true,
-            watched: sandbox.watched == WatchedCalls::ConnectionsAndPaths,
+            program: filter.program.instructions().to_vec(),
+            listened: filter.rules.refusals == RefusedCallReply::Notify,
+            watched: filter.rules.watched == WatchedCalls::ConnectionsAndPaths,
+            own_proc: sandbox.policy.min_tier >= IsolationTier::Namespace,
             switches: sandbox.switches(),
             door: None,
             born_in_cgroup: false,

@@ -9,7 +9,8 @@ use lula_protocol::IsolationTier;
 
 use super::command::{FinishedCommand, SandboxCommand};
 use super::door::{DoorKeeper, DoorPlan, DoorSubject, OpenedDoor};
-use super::drawing::{self, PlannedSandbox, environment};
+use super::drawing::{self, PlannedFilter, PlannedSandbox, environment};
+use super::first_process::FirstProcess;
 use super::link::{HelperLink, HelperLinkParts};
 use super::process::SandboxProcess;
 use super::resources::SandboxResources;
@@ -25,7 +26,7 @@ use crate::helper::{EarlyHelper, HelperProgram};
 use crate::mounts::{self, SystemDirectories};
 use crate::policy::{LayerName, MachineCapacity, Network, ResolvedLimits};
 use crate::receipt::{HostPosture, ReceiptContext};
-use crate::seccomp::{SeccompProgram, SeccompRules, SyscallAbi};
+use crate::seccomp::{RefusedCallReply, SeccompProgram, SeccompRules, SyscallAbi};
 use crate::sys::socket;
 use crate::tiers;
 use crate::watch::DenialWatcher;
@@ -269,8 +270,12 @@ impl SandboxEngine {
         }
         let rules = sandbox.seccomp_rules(tier);
         let program = inner.program(rules)?;
+        let filter = PlannedFilter {
+            program: &program,
+            rules: &rules,
+        };
         let drawn =
-            PlannedSandbox::draw(tier, sandbox, workspace, &granted, &program, &inner.system)?;
+            PlannedSandbox::draw(tier, sandbox, workspace, &granted, &filter, &inner.system)?;
         let mut not_applied = drawn.not_applied;
 
         if let Some(root) = &drawn.root
@@ -305,11 +310,12 @@ impl SandboxEngine {
             zygote.build(&mut blueprint, root, &descriptors)
         })?;
         let BuiltSandbox {
-            first,
-            pidfd,
+            pid,
+            held,
             routes,
             listeners,
         } = built;
+        let first = FirstProcess::new(pid, held, Arc::clone(&zygote));
         drop(theirs);
         // From here on its first process is at work, and needs a processor more than this one did.
         let limits = leaf.as_mut().map(|leaf| {
@@ -326,7 +332,7 @@ impl SandboxEngine {
             Ok(opened) => opened,
             // No command runs before limits were set and read, nor where nothing answers.
             Err(refused) => {
-                let _ = rustix::process::pidfd_send_signal(&pidfd, rustix::process::Signal::KILL);
+                first.kill();
                 return Err(refused);
             }
         };
@@ -336,7 +342,7 @@ impl SandboxEngine {
 
         let watch = DenialWatcher {
             abi: SyscallAbi::native().ok_or(SandboxError::Processor)?,
-            first,
+            first: pid,
             workspace: blueprint.workspace.path.clone(),
             masks: std::mem::take(&mut blueprint.masks),
             network: policy.network,
@@ -346,7 +352,7 @@ impl SandboxEngine {
         };
         let link = HelperLink::new(HelperLinkParts {
             connection,
-            pidfd,
+            first,
             leaf,
             rules,
             watch,
@@ -360,6 +366,7 @@ impl SandboxEngine {
                 instructions: u32::try_from(program.instructions().len()).unwrap_or(u32::MAX),
                 no_sockets: !rules.internet_sockets,
                 watched: rules.watched,
+                heard: rules.refusals == RefusedCallReply::Notify,
                 clean_environment: !sandbox.without.contains(&LayerName::CleanEnvironment),
                 cgroup: limits.map(|limits| (inner.groups().kind().name(), limits)),
                 host: inner.host()?.clone(),

@@ -7,10 +7,10 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
 /// How long the first process of a sandbox may take to be gone once it was killed.
-pub(super) const AT_MOST: Duration = Duration::from_secs(5);
+pub(crate) const AT_MOST: Duration = Duration::from_secs(5);
 
 /// Waits until a process has ended. `false` if it has not within that time.
-pub(super) fn wait(process: impl AsFd, within: Duration) -> bool {
+pub(crate) fn wait(process: impl AsFd, within: Duration) -> bool {
     let until = Instant::now() + within;
     loop {
         let left = until.saturating_duration_since(Instant::now());

@@ -14,6 +14,7 @@ use crate::mounts::{HostToolchains, PolicySurroundings, SystemDirectories};
 use crate::policy::{LayerName, Network, SandboxPolicy};
 use crate::receipt::ReceiptContext;
 use crate::seccomp::{RefusedCallReply, SeccompRules, WatchedCalls};
+use crate::sys::refusals;
 
 /// A sandbox to be opened: what is allowed in it, around which workspace.
 #[derive(Debug, Clone)]
@@ -202,6 +203,7 @@ impl Sandbox {
 
     /// What each system call may do.
     pub(super) fn seccomp_rules(&self, tier: IsolationTier) -> SeccompRules {
+        let heard = refusals::can_be_heard();
         let rules = if tier == IsolationTier::Namespace {
             SeccompRules::NAMESPACE
         } else {
@@ -212,8 +214,16 @@ impl Sandbox {
         };
         SeccompRules {
             nested_userns: self.policy.nested_userns,
-            refusals: RefusedCallReply::Notify,
-            watched: self.watched,
+            refusals: if heard {
+                RefusedCallReply::Notify
+            } else {
+                RefusedCallReply::Errno
+            },
+            watched: if heard {
+                self.watched
+            } else {
+                WatchedCalls::Nothing
+            },
             ..rules
         }
     }

@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use lula_protocol::receipt::ProtectionLayer;
+use lula_protocol::receipt::{ProtectionLayer, UnappliedProtection};
 
 use super::command::{FinishedCommand, SandboxCommand};
 use super::link::HelperLink;
@@ -88,6 +88,12 @@ impl SandboxSession {
     pub fn layers(&self) -> Vec<ProtectionLayer> {
         let posture = self.link.state().ready.clone();
         posture.map_or_else(Vec::new, |(posture, _)| self.link.standing_layers(&posture))
+    }
+
+    /// What was asked for and is not in force.
+    pub(crate) fn not_applied(&self) -> impl Iterator<Item = &UnappliedProtection> {
+        let found_out = self.link.held_back();
+        self.link.context.not_applied.iter().chain(found_out)
     }
 
     /// The tier it runs in.

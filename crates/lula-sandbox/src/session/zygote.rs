@@ -9,7 +9,7 @@ use crate::blueprint::{MOST_TEMPLATES, RootPlan, SandboxBlueprint};
 use crate::error::SandboxError;
 use crate::helper::{EarlyHelper, HelperChild, HelperProgram};
 use crate::sys::socket;
-use crate::zygote::{ZygoteReply, remains};
+use crate::zygote::{ZygoteReply, kill, remains};
 
 #[derive(Debug)]
 pub(super) struct ZygoteProcess {
@@ -20,9 +20,9 @@ pub(super) struct ZygoteProcess {
 
 /// A sandbox that was begun.
 pub(super) struct BuiltSandbox {
-    /// The pid of its first process.
-    pub(super) first: u32,
-    pub(super) pidfd: OwnedFd,
+    /// The pid of its first process, and what it is held by.
+    pub(super) pid: u32,
+    pub(super) held: OwnedFd,
     /// Routes of its network to its listeners, and these, where it has any.
     pub(super) routes: Vec<String>,
     pub(super) listeners: Vec<OwnedFd>,
@@ -105,6 +105,12 @@ impl ZygoteProcess {
         socket::send(&line.control, &remains::hand_over(name), homes).is_ok()
     }
 
+    /// Has the helper kill the first process of a sandbox. If the helper is gone, so is that.
+    pub(super) fn kill(&self, pid: u32) {
+        let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = socket::send(&line.control, &kill::ask_for(pid), &[]);
+    }
+
     /// Has a sandbox begun. Without a root it sees the host's own tree.
     pub(super) fn build(
         &self,
@@ -130,8 +136,8 @@ impl ZygoteProcess {
             ZygoteReply::Cloned { pid, routes } => {
                 let mut received = received.into_iter();
                 Ok(BuiltSandbox {
-                    first: pid,
-                    pidfd: received.next().ok_or(SandboxError::HelperGone)?,
+                    pid,
+                    held: received.next().ok_or(SandboxError::HelperGone)?,
                     routes,
                     listeners: received.collect(),
                 })

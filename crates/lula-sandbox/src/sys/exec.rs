@@ -4,7 +4,7 @@ use std::ffi::{CString, OsStr, c_char, c_int, c_void};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 
-use super::check;
+use super::descriptors::close_from;
 
 /// Everything the new process needs, made before it exists: between clone and exec it shares our
 /// memory and may only make system calls.
@@ -162,14 +162,9 @@ fn settle(place: &ProcessPlacement) -> Result<(), (LaunchStep, c_int)> {
     Ok(())
 }
 
-/// Closes everything but the three streams.
+/// Closes everything but the three streams: a new process owns nothing above them.
 fn close_the_rest() -> Result<(), (LaunchStep, c_int)> {
-    // SAFETY: takes numbers only. A new process owns nothing above its streams.
-    let closed = unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
-    match check(closed) {
-        Ok(_) => Ok(()),
-        Err(_) => Err((LaunchStep::Streams, errno())),
-    }
+    close_from(3).map_err(|error| (LaunchStep::Streams, error.raw_os_error().unwrap_or(0)))
 }
 
 /// Returns only on failure.

@@ -1,7 +1,6 @@
 //! Giving up: privileges, capabilities, descriptors, system calls.
 
 use std::io;
-use std::os::fd::OwnedFd;
 
 use super::check;
 use crate::frames::KernelPosture;
@@ -121,42 +120,9 @@ pub(crate) fn install_seccomp(program: &[BpfInstruction]) -> io::Result<()> {
     .map(drop)
 }
 
-/// Closes every descriptor from `first` on.
-pub(crate) fn close_from(first: i32) -> io::Result<()> {
-    // SAFETY: takes numbers only. Callers own no descriptor at or above `first` afterwards: this is
-    // used right before the process serves or ends.
-    check(unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) }).map(drop)
-}
-
-/// `/dev/null`, at a number from `above` on.
-pub(crate) fn nothing(above: i32) -> io::Result<OwnedFd> {
-    let null = rustix::fs::open(
-        "/dev/null",
-        rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC,
-        rustix::fs::Mode::empty(),
-    )?;
-    Ok(rustix::io::fcntl_dupfd_cloexec(&null, above)?)
-}
-
-/// Makes descriptor `from` also known as `to`, surviving `exec` only where asked.
-pub(crate) fn place_descriptor(from: i32, to: i32, keep_on_exec: bool) -> io::Result<()> {
-    let flags = if keep_on_exec { 0 } else { libc::O_CLOEXEC };
-    if from == to {
-        let flag = if keep_on_exec { 0 } else { libc::FD_CLOEXEC };
-        // SAFETY: F_SETFD takes a number.
-        return check(libc::c_long::from(unsafe {
-            libc::fcntl(from, libc::F_SETFD, flag)
-        }))
-        .map(drop);
-    }
-    // SAFETY: takes numbers only; what `to` named before is closed, which callers intend.
-    check(unsafe { libc::syscall(libc::SYS_dup3, from, to, flags) }).map(drop)
-}
-
-/// Closes this process's copy of a descriptor by number.
-pub(crate) fn close_one(number: i32) -> io::Result<()> {
-    // SAFETY: callers close a copy that a cloned process inherited and never uses.
-    check(libc::c_long::from(unsafe { libc::close(number) })).map(drop)
+/// Whether a seccomp program was put over this process, as container engines do.
+pub(crate) fn is_filtered() -> bool {
+    prctl(libc::PR_GET_SECCOMP, 0, 0).is_ok_and(|mode| mode != 0)
 }
 
 /// What the kernel says about this process: privileges, capabilities, seccomp. An ambient capability

@@ -3,6 +3,8 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod attempt;
+pub(crate) mod clone;
+pub(crate) mod descriptors;
 pub(crate) mod exec;
 pub(crate) mod landlock;
 pub(crate) mod lockdown;
@@ -14,6 +16,7 @@ pub(crate) mod refusals;
 pub(crate) mod scheduling;
 pub(crate) mod signal;
 pub(crate) mod socket;
+pub(crate) mod ways;
 
 use std::io;
 

@@ -2,13 +2,14 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Component, Path};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags};
 
 use super::check;
 use super::process::EndingProcess;
+use super::ways::FirstWay;
 
 /// What a mount does not let through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,13 +137,40 @@ pub(crate) fn hold(root: impl AsFd, path: &Path) -> io::Result<OwnedFd> {
     } else {
         relative
     };
-    Ok(rustix::fs::openat2(
-        root,
-        relative,
-        OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW,
-        Mode::empty(),
-        ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS | ResolveFlags::IN_ROOT,
-    )?)
+    let whole = || {
+        Ok(rustix::fs::openat2(
+            &root,
+            relative,
+            HELD,
+            Mode::empty(),
+            ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS | ResolveFlags::IN_ROOT,
+        )?)
+    };
+    /// Since Linux 5.6; older profiles of container engines do not know it.
+    static OPENAT2: FirstWay = FirstWay::new();
+    OPENAT2.or_else(whole, || hold_by_steps(root.as_fd(), relative))
+}
+
+const HELD: OFlags = OFlags::PATH.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
+
+/// The same name by name, each in the directory that is held already. No path here goes up.
+fn hold_by_steps(root: BorrowedFd<'_>, path: &Path) -> io::Result<OwnedFd> {
+    let mut held = rustix::fs::openat(root, ".", HELD, Mode::empty())?;
+    for step in path.components() {
+        let name = match step {
+            Component::CurDir | Component::RootDir => continue,
+            Component::Normal(name) => name,
+            Component::ParentDir | Component::Prefix(_) => {
+                return Err(io::Error::from_raw_os_error(libc::EXDEV));
+            }
+        };
+        // A link at the end is held itself, and leads nowhere.
+        if FileType::from_raw_mode(rustix::fs::fstat(&held)?.st_mode) == FileType::Symlink {
+            return Err(io::Error::from_raw_os_error(libc::ELOOP));
+        }
+        held = rustix::fs::openat(&held, name, HELD, Mode::empty())?;
+    }
+    Ok(held)
 }
 
 /// Holds a place of the process's own root, following links.
@@ -185,6 +213,13 @@ pub(crate) fn pivot_into(new_root: impl AsFd) -> io::Result<EndingProcess> {
     }
     leaving.wait();
     if is_alone(&new_root)? {
+        return Ok(leaving);
+    }
+    // It says why by trying itself.
+    rustix::process::fchdir(&new_root)?;
+    rustix::mount::unmount(c".", rustix::mount::UnmountFlags::DETACH)?;
+    rustix::process::chdir(c"/")?;
+    if is_alone(&new_root)? {
         Ok(leaving)
     } else {
         Err(io::Error::other("the old root cannot be let go of"))
@@ -196,4 +231,54 @@ pub(crate) fn pivot_into(new_root: impl AsFd) -> io::Result<EndingProcess> {
 fn is_alone(root: impl AsFd) -> io::Result<bool> {
     let (own, above) = (rustix::fs::fstat(root)?, rustix::fs::stat(c"/..")?);
     Ok((own.st_dev, own.st_ino) == (above.st_dev, above.st_ino))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::ways::keep_back;
+
+    #[test]
+    fn a_place_is_held_without_openat2_and_no_link_is_followed() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(place.path().join("a/b")).unwrap();
+        std::os::unix::fs::symlink("a", place.path().join("link")).unwrap();
+        std::os::unix::fs::symlink("/", place.path().join("a/out")).unwrap();
+        for kept_back in [None, Some(libc::ENOSYS), Some(libc::EPERM)] {
+            let root = std::fs::File::open(place.path()).unwrap();
+            let thread = std::thread::spawn(move || {
+                if let Some(errno) = kept_back {
+                    keep_back(&["openat2"], u16::try_from(errno).unwrap()).unwrap();
+                }
+                let inode = |path: &str| {
+                    hold(&root, Path::new(path))
+                        .and_then(|held| Ok(rustix::fs::fstat(held)?.st_ino))
+                        .map_err(|error| error.raw_os_error().unwrap())
+                };
+                [
+                    inode("/a/b"),
+                    inode("/"),
+                    inode("link/b"),
+                    inode("a/out/etc"),
+                    inode("a/out"),
+                    inode("nowhere"),
+                ]
+            });
+            let inode = |path: &str| {
+                use std::os::unix::fs::MetadataExt;
+                Ok(std::fs::metadata(place.path().join(path)).unwrap().ino())
+            };
+            let link = std::fs::symlink_metadata(place.path().join("a/out")).unwrap();
+            let link = std::os::unix::fs::MetadataExt::ino(&link);
+            let expected = [
+                inode("a/b"),
+                inode("."),
+                Err(libc::ELOOP),
+                Err(libc::ELOOP),
+                Ok(link),
+                Err(libc::ENOENT),
+            ];
+            assert_eq!(thread.join().unwrap(), expected, "{kept_back:?}");
+        }
+    }
 }

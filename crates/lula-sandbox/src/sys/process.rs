@@ -22,55 +22,10 @@ impl NamespaceFlags {
     pub(crate) const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
-}
 
-/// Which side of [`clone_process`] this is.
-pub(crate) enum CloneSide {
-    Parent { pid: i32, pidfd: OwnedFd },
-    Child,
-}
-
-/// `clone3` without shared memory: a copy of this process, born in the namespaces and the control
-/// group asked for. The caller must be single-threaded: only then may the child run ordinary code.
-pub(crate) fn clone_process(
-    apart: NamespaceFlags,
-    cgroup: Option<BorrowedFd<'_>>,
-) -> io::Result<CloneSide> {
-    const INTO_CGROUP: u64 = 0x2_0000_0000;
-    let mut pidfd: libc::c_int = -1;
-    // SAFETY: all-zero is a valid `clone_args`: every field is an integer.
-    let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
-    args.flags = apart.0 | libc::CLONE_PIDFD as u64;
-    args.pidfd = std::ptr::from_mut(&mut pidfd) as u64;
-    #[allow(clippy::cast_sign_loss)]
-    {
-        args.exit_signal = libc::SIGCHLD as u64;
+    pub(super) const fn bits(self) -> u64 {
+        self.0
     }
-    if let Some(group) = cgroup {
-        args.flags |= INTO_CGROUP;
-        #[allow(clippy::cast_sign_loss)]
-        {
-            args.cgroup = group.as_raw_fd() as u64;
-        }
-    }
-    // SAFETY: `args` outlives the call and has the size passed; memory is copied, not shared, and no
-    // stack is given, so the child returns here on its own copy of this stack.
-    let pid = check(unsafe {
-        libc::syscall(
-            libc::SYS_clone3,
-            std::ptr::from_mut(&mut args),
-            size_of::<libc::clone_args>(),
-        )
-    })?;
-    if pid == 0 {
-        return Ok(CloneSide::Child);
-    }
-    Ok(CloneSide::Parent {
-        #[allow(clippy::cast_possible_truncation)]
-        pid: pid as i32,
-        // SAFETY: CLONE_PIDFD stored a new descriptor that no other value owns.
-        pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) },
-    })
 }
 
 /// A process that was told to end and runs on memory of this one until it has: dropping this waits
@@ -150,6 +105,23 @@ pub(crate) fn unmount_behind() -> io::Result<EndingProcess> {
         }
     }
     Ok(beside(NamespaceFlags::NOTHING, unmount, 0)?.1)
+}
+
+/// Whether something that only makes system calls ends with status 0, in a process that is waited for and
+/// runs on this one's memory.
+pub(super) fn beside_succeeds(run: extern "C" fn(*mut libc::c_void) -> libc::c_int) -> bool {
+    let Ok((pid, mut process)) = beside(NamespaceFlags::NOTHING, run, 0) else {
+        return false;
+    };
+    let mut status = 0;
+    // SAFETY: `status` outlives the call.
+    while unsafe { libc::waitpid(pid, &raw mut status, 0) } < 0 {
+        if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            return false;
+        }
+    }
+    process.reaped(pid);
+    status == 0
 }
 
 /// Starts a process on this one's memory. What it runs may do nothing but make system calls.
@@ -276,6 +248,13 @@ pub(crate) fn wait_for(pid: i32) -> io::Result<()> {
     }
 }
 
+/// Leads a session of its own from here on, unless it leads a group already. gVisor answers with a number
+/// that no process has, so the answer is not looked at.
+pub(crate) fn lead_session() {
+    // SAFETY: takes nothing.
+    unsafe { libc::setsid() };
+}
+
 /// Ends this process now: no destructors, no exit handlers of a copied parent.
 pub(crate) fn exit_now(status: i32) -> ! {
     // SAFETY: does not return.
@@ -305,6 +284,18 @@ pub(crate) fn become_ids(uid: u32, gid: u32) -> io::Result<()> {
         check(libc::syscall(libc::SYS_setresuid, uid, uid, uid))?;
     }
     Ok(())
+}
+
+/// Whether the user namespace of this process has that user, found by owning files as it for a moment. Only
+/// for a process that may take any id.
+pub(crate) fn is_known_user(uid: u32) -> bool {
+    // SAFETY: takes a number only, and gives the id of before back, also where it changes nothing.
+    let own = |uid: u32| unsafe { libc::syscall(libc::SYS_setfsuid, uid) };
+    let before = own(uid);
+    let Ok(before) = u32::try_from(before) else {
+        return false;
+    };
+    own(before) == libc::c_long::from(uid)
 }
 
 /// Does something as another owner of files, with the same privileges.

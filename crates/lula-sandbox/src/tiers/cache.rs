@@ -19,14 +19,21 @@ pub(super) struct TierCacheKey(Digest);
 
 impl TierCacheKey {
     /// `None` where the machine does not say which boot this is.
-    pub(super) fn of(helper: &HelperProgram, tier: IsolationTier) -> Option<Self> {
+    pub(super) fn of(
+        helper: &HelperProgram,
+        tier: IsolationTier,
+        floor: IsolationTier,
+    ) -> Option<Self> {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
         let program = fs::canonicalize(helper.path()).ok()?;
         let about = fs::metadata(&program).ok()?;
         // Identity, size and time of change stand for the contents: hashing a large program would
         // cost more than the trial.
+        // A directory may be shared with other containers, in which other things work.
+        let around = fs::read_link("/proc/self/ns/mnt").ok()?;
         let text = format!(
-            "{boot}|{}|{}:{}:{}:{}.{}|{}|{tier}",
+            "{boot}|{}|{}|{}:{}:{}:{}.{}|{}|{}|{tier}|{floor}",
+            around.display(),
             program.display(),
             about.dev(),
             about.ino(),
@@ -34,6 +41,7 @@ impl TierCacheKey {
             about.ctime(),
             about.ctime_nsec(),
             rustix::process::geteuid().as_raw(),
+            crate::sys::lockdown::is_filtered(),
         );
         Some(Self(Digest::of_bytes(text.as_bytes())))
     }

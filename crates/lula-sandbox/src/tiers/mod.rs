@@ -1,24 +1,30 @@
 //! Which isolation works here: found by running a command through each tier, not by looking.
 
 mod cache;
+mod keeper;
+mod remedy;
 
-use std::path::Path;
 use std::time::Duration;
 
-use lula_protocol::IsolationTier;
+use lula_protocol::{IsolationTier, SandboxReceipt};
 
+use crate::built_in::TRIAL;
 use crate::error::SandboxError;
-use crate::frames::SetupStage;
 use crate::mounts::HostToolchains;
-use crate::policy::Profile;
+use crate::policy::{Profile, SandboxPolicy};
 use crate::session::{Sandbox, SandboxCommand, SandboxEngine};
 
-/// How long a tier has to run `/bin/true`.
-const TRIAL: Duration = Duration::from_secs(3);
+pub(crate) use remedy::remedy;
+
+/// How long a tier has to run a program that does nothing.
+const LONGEST_TRIAL: Duration = Duration::from_secs(3);
 
 /// The tiers this engine can build, strongest first. `process` is not among them: it is never
 /// chosen, only named.
 const CHOSEN: [IsolationTier; 2] = [IsolationTier::Namespace, IsolationTier::Landlock];
+
+/// What a receipt says a sandbox was to have, where `/proc` shows processes outside of it.
+pub const OWN_PROC: &str = "a /proc of its own";
 
 /// Why a tier is not used.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -75,7 +81,7 @@ pub(crate) fn choose(
             refusals.push(TierRefusal::below_floor(tier));
             continue;
         }
-        match verdict(engine, tier) {
+        match verdict(engine, tier, floor) {
             Ok(()) => return Ok(tier),
             Err(refusal) => refusals.push(refusal),
         }
@@ -83,56 +89,64 @@ pub(crate) fn choose(
     Err(SandboxError::FloorNotMet { floor, refusals })
 }
 
-/// Whether each tier works here, tried now or remembered from the same boot and program.
+/// Whether each tier works here in some way, tried now or remembered from the same boot and program.
 pub fn survey(engine: &SandboxEngine) -> Vec<(IsolationTier, Result<(), TierRefusal>)> {
     CHOSEN
         .into_iter()
         .chain([IsolationTier::Process])
-        .map(|tier| (tier, verdict(engine, tier)))
+        .map(|tier| (tier, verdict(engine, tier, IsolationTier::Process)))
         .collect()
 }
 
-fn verdict(engine: &SandboxEngine, tier: IsolationTier) -> Result<(), TierRefusal> {
-    let key = cache::TierCacheKey::of(engine.helper(), tier);
+fn verdict(
+    engine: &SandboxEngine,
+    tier: IsolationTier,
+    floor: IsolationTier,
+) -> Result<(), TierRefusal> {
+    let mut policy = Profile::Strict.policy();
+    // As a floor, a tier has to be all that it stands for.
+    policy.min_tier = floor.min(tier);
+    // What the tier itself stands for, and not what control groups add to it.
+    policy
+        .required_layers
+        .retain(|layer| layers_of(tier).contains(&layer.name()));
+    let key = cache::TierCacheKey::of(engine.helper(), tier, policy.min_tier);
     if let Some(key) = &key
         && let Some(known) = cache::recall(key)
     {
         return known;
     }
-    let verdict = trial(engine, tier);
+    let verdict = attempt(engine, policy, tier).map(drop);
     if let Some(key) = &key {
         cache::remember(key, &verdict);
     }
     verdict
 }
 
-/// Runs `/bin/true` through a tier.
-fn trial(engine: &SandboxEngine, tier: IsolationTier) -> Result<(), TierRefusal> {
+/// Runs a program through a tier that does nothing and is part of the helper, and gives its receipt.
+pub fn attempt(
+    engine: &SandboxEngine,
+    policy: SandboxPolicy,
+    tier: IsolationTier,
+) -> Result<SandboxReceipt, TierRefusal> {
     let refused = |reason: String, remedy| TierRefusal {
         tier,
         reason,
         remedy,
     };
-    let mut policy = Profile::Strict.policy();
-    policy.min_tier = tier;
-    // What the tier itself stands for, and not what control groups add to it.
-    policy
-        .required_layers
-        .retain(|layer| layers_of(tier).contains(&layer.name()));
-    let workspace = std::env::temp_dir();
-    let sandbox = Sandbox::new(policy, workspace)
+    let sandbox = Sandbox::new(policy, std::env::temp_dir())
         .tier(tier)
         .toolchains(HostToolchains::none());
     let run = engine.open_in(tier, &sandbox).and_then(|session| {
-        let command = SandboxCommand::new("/bin/true")
+        let command = SandboxCommand::built_in(TRIAL.name)
             .directory("/")
-            .timeout(TRIAL);
+            .timeout(LONGEST_TRIAL);
         session.run(&command)
     });
     match run {
-        Ok(finished) if finished.succeeded() => Ok(()),
+        Ok(finished) if finished.succeeded() => Ok(finished.receipt),
         Ok(finished) => Err(refused(
-            format!("/bin/true ended with {:?}", finished.receipt.ended),
+            format!("a program in it ended with {:?}", finished.receipt.ended),
             None,
         )),
         Err(SandboxError::Setup {
@@ -141,6 +155,9 @@ fn trial(engine: &SandboxEngine, tier: IsolationTier) -> Result<(), TierRefusal>
             source,
             remedy,
         }) => Err(refused(format!("{stage} ({detail}): {source}"), remedy)),
+        Err(SandboxError::FloorNotMet { mut refusals, .. }) if refusals.len() == 1 => {
+            Err(refusals.remove(0))
+        }
         Err(error) => Err(refused(error.to_string(), None)),
     }
 }
@@ -170,57 +187,13 @@ fn layers_of(tier: IsolationTier) -> &'static [&'static str] {
     }
 }
 
-/// What a person can do about a failed step, from the settings that are known to cause it.
-pub(crate) fn remedy(stage: SetupStage, errno: u32) -> Option<String> {
-    let setting = |path: &str| std::fs::read_to_string(Path::new("/proc/sys").join(path)).ok();
-    remedy_from(stage, errno, &setting)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn remedy_from(
-    stage: SetupStage,
-    errno: u32,
-    setting: &dyn Fn(&str) -> Option<String>,
-) -> Option<String> {
-    const EPERM: u32 = 1;
-    const ENOSPC: u32 = 28;
-    let is = |path: &str, value: &str| setting(path).is_some_and(|text| text.trim() == value);
-    match stage {
-        SetupStage::UserNamespace | SetupStage::MountNamespace | SetupStage::Identity => {
-            if is("kernel/apparmor_restrict_unprivileged_userns", "1") && errno != ENOSPC {
-                return Some(
-                    "AppArmor forbids user namespaces to this program: give it a profile with \
-                     `userns,`, or `sysctl kernel.apparmor_restrict_unprivileged_userns=0`"
-                        .to_owned(),
-                );
-            }
-            if is("kernel/unprivileged_userns_clone", "0") {
-                return Some("`sysctl kernel.unprivileged_userns_clone=1`".to_owned());
-            }
-            if is("user/max_user_namespaces", "0") || errno == ENOSPC {
-                return Some("raise `sysctl user.max_user_namespaces`".to_owned());
-            }
-            (errno == EPERM).then(|| {
-                "a container or security module forbids user namespaces: allow `unshare` and \
-                 `clone` with CLONE_NEWUSER in its seccomp profile"
-                    .to_owned()
-            })
-        }
-        SetupStage::Proc if errno == EPERM => Some(
-            "the /proc of this container is masked: run it with an unmasked /proc \
-             (docker: --security-opt systempaths=unconfined; Kubernetes: procMount: Unmasked) or as \
-             root with CAP_SYS_ADMIN"
-                .to_owned(),
-        ),
-        SetupStage::Landlock => Some(
-            "Landlock is off: boot with `landlock` in the kernel's lsm= list (Linux 5.13 or later)"
-                .to_owned(),
-        ),
-        SetupStage::Network if errno == ENOSPC => {
-            Some("raise `sysctl user.max_net_namespaces`".to_owned())
-        }
-        _ => None,
+    #[test]
+    fn the_weakest_tier_is_never_chosen() {
+        assert!(!CHOSEN.contains(&IsolationTier::Process));
+        assert!(CHOSEN.is_sorted_by(|stronger, weaker| stronger > weaker));
     }
 }
-
-#[cfg(test)]
-mod tests;

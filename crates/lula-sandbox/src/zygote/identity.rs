@@ -46,8 +46,13 @@ impl Identities {
             refusing: Vec::new(),
             leaving: None,
         };
-        if rustix::process::geteuid().is_root() && process::unshare(NamespaceFlags::MOUNT).is_ok() {
-            identities.ids = Some(SandboxIds::of_engine(std::process::id()));
+        let ids = SandboxIds::of_engine(std::process::id());
+        // Root of a container's user namespace has neither that many ids nor the rights of the machine's.
+        if rustix::process::geteuid().is_root()
+            && ids.ends().into_iter().all(process::is_known_user)
+            && process::unshare(NamespaceFlags::MOUNT).is_ok()
+        {
+            identities.ids = Some(ids);
             return Ok(identities);
         }
         let uid = rustix::process::geteuid().as_raw();
@@ -115,6 +120,15 @@ impl Identities {
             errno: 0,
         })?;
         Ok((OuterIdentity::Taken { uid: id, gid: id }, Some(id)))
+    }
+
+    /// The `/proc` that a sandbox of that identity writes its own id map to: one that has no user namespace
+    /// made for it.
+    pub(crate) fn proc_for(&self, identity: OuterIdentity) -> io::Result<Option<OwnedFd>> {
+        match identity {
+            OuterIdentity::Own => self.proc.try_clone().map(Some),
+            OuterIdentity::Taken { .. } => Ok(None),
+        }
     }
 
     /// Makes ahead of time what a next sandbox on a directory of this very user needs before it begins.

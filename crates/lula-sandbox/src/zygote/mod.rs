@@ -6,6 +6,8 @@
 mod delivery;
 mod door;
 mod identity;
+pub(crate) mod kill;
+mod lifeline;
 mod namespaces;
 mod network;
 pub(crate) mod remains;
@@ -14,7 +16,7 @@ mod template;
 
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 use lula_protocol::IsolationTier;
@@ -24,13 +26,15 @@ use crate::blueprint::{MOST_TEMPLATES, RootPlan, SandboxBlueprint};
 use crate::built_in::BuiltInProgram;
 use crate::frames::{ExecFrameError, SetupStage};
 use crate::init;
-use crate::sys::process::{CloneSide, NamespaceFlags};
+use crate::sys::clone::{CloneSide, clone_process};
+use crate::sys::process::NamespaceFlags;
 use crate::sys::scheduling::{self, CpuAffinity};
 use crate::sys::{lockdown, process, signal, socket};
 
 pub(crate) use delivery::NetworkSupply;
 pub(crate) use door::DNS;
 use door::DoorSockets;
+use lifeline::{Lifeline, hold_by_its_end};
 use namespaces::{LentResources, SandboxNamespaces};
 pub(crate) use network::PrivateNetwork;
 use remains::RemovalQueue;
@@ -42,16 +46,19 @@ const A_WHILE: rustix::event::Timespec = rustix::event::Timespec {
     tv_nsec: 3_000_000,
 };
 
+const SIGKILL: u8 = 9;
+
 /// The longest request: a blueprint with a few hundred paths and a seccomp program.
 const LONGEST: usize = 256 * 1024;
 
 struct Zygote {
     control: OwnedFd,
-    /// Readable once this process has died; every init checks it after tying its life to ours.
-    itself: OwnedFd,
+    lifeline: Lifeline,
     endings: OwnedFd,
     /// `None` until the first sandbox that needs them.
     namespaces: Option<SandboxNamespaces>,
+    /// Why there are none: it failed half-way, and a second try would fail for what the first one did.
+    no_namespaces: Option<BuildStepFailure>,
     /// Roots that no template was made for yet.
     announced: Vec<(u32, RootPlan)>,
     living: HashMap<i32, LentResources>,
@@ -75,15 +82,15 @@ pub(crate) fn serve(
     signal::reset_dispositions();
     // A signal to the process that started this, as by Ctrl-C, goes to all its group. Not to this process:
     // it ends when they have. It fails only for one that leads a group of its own already.
-    let _ = rustix::process::setsid();
-    lockdown::adopt_orphans()?;
-    let own_pid = rustix::process::getpid();
-    let itself = rustix::process::pidfd_open(own_pid, rustix::process::PidfdFlags::empty())?;
+    process::lead_session();
+    // In gVisor there are none; a tier that depends on it finds that out for itself.
+    let _ = lockdown::adopt_orphans();
     let mut zygote = Zygote {
         control,
-        itself,
+        lifeline: Lifeline::of_this_process()?,
         endings: signal::child_endings()?,
         namespaces: None,
+        no_namespaces: None,
         announced: Vec::new(),
         living: HashMap::new(),
         ended: Vec::new(),
@@ -125,6 +132,10 @@ pub(crate) fn serve(
             zygote.make_ready(announced);
             continue;
         }
+        if let Some(pid) = kill::asked_for(message) {
+            zygote.kill(pid);
+            continue;
+        }
         if let Some(all) = affinity.take() {
             all.restore()?;
         }
@@ -144,7 +155,7 @@ pub(crate) fn serve(
                     pid: begun.pid.cast_unsigned(),
                     routes,
                 };
-                let along: Vec<_> = [&begun.pidfd].into_iter().chain(sockets).collect();
+                let along: Vec<_> = [&begun.held].into_iter().chain(sockets).collect();
                 let along: Vec<_> = along.into_iter().map(AsFd::as_fd).collect();
                 socket::send(&zygote.control, &answer.encode(), &along)?;
                 // The kernel likes to leave the new process waiting behind this one, which has
@@ -166,7 +177,8 @@ pub(crate) fn serve(
 /// A sandbox whose first process was just made.
 struct NewSandbox {
     pid: i32,
-    pidfd: OwnedFd,
+    /// What the engine gets to hold it by.
+    held: OwnedFd,
     lent: LentResources,
     /// Listeners in its network, which are the engine's to keep.
     door: Option<DoorSockets>,
@@ -210,7 +222,10 @@ impl Zygote {
                 namespaces.identities.reaped(ended.pid);
                 namespaces.templates.reaped(ended.pid);
             }
-            self.ended.extend(self.living.remove(&ended.pid));
+            if let Some(mut lent) = self.living.remove(&ended.pid) {
+                lent.end = None;
+                self.ended.push(lent);
+            }
         }
         self.remains.remove();
         // After the first, this process usually ends too: nothing is kept for another sandbox then, and
@@ -303,16 +318,19 @@ impl Zygote {
         let mut site = init::InitSite {
             connection,
             zygote: self
-                .itself
+                .lifeline
+                .watched
                 .try_clone()
                 .during(SetupStage::Lifeline, || "holding the zygote".to_owned())?,
             join_groups: descriptors.collect(),
+            join_later: None,
             network: None,
             placed: Vec::new(),
             layers: Vec::new(),
             caches: Vec::new(),
             identity: None,
             home: None,
+            proc: None,
             held_back: Vec::new(),
         };
         let mut apart = NamespaceFlags::NOTHING;
@@ -335,15 +353,22 @@ impl Zygote {
             }
             lent.outside_id = namespaces.prepare(&blueprint, &mut site)?;
         }
-        let cloned = process::clone_process(apart, group.as_ref().map(AsFd::as_fd))
+        let cloned = clone_process(apart, group.as_ref().map(AsFd::as_fd))
             .during(SetupStage::Clone, || "the first process".to_owned());
         match cloned {
-            Ok(CloneSide::Child) => {
+            Ok(CloneSide::Child { in_group }) => {
                 // A process that holds both ends of a line never learns that the other side is gone.
                 drop(order);
-                init::run(&blueprint, site, &self.control, self.built_ins)
+                site.join_later = group.filter(|_| !in_group);
+                init::run(&blueprint, site, &self.own_ends(), self.built_ins)
             }
             Ok(CloneSide::Parent { pid, pidfd }) => {
+                let held = match pidfd {
+                    Some(pidfd) => pidfd,
+                    None => hold_by_its_end(&mut lent).inspect_err(|_| {
+                        let _ = signal::send(pid, SIGKILL);
+                    })?,
+                };
                 if let (Some(order), Some(namespaces)) = (order, &mut self.namespaces) {
                     // The kernel likes to leave the new process waiting behind this one.
                     scheduling::sched_yield();
@@ -355,7 +380,7 @@ impl Zygote {
                 }
                 Ok(NewSandbox {
                     pid,
-                    pidfd,
+                    held,
                     lent,
                     door,
                     mounts_may_linger: blueprint.tier == IsolationTier::Namespace
@@ -373,18 +398,42 @@ impl Zygote {
         }
     }
 
+    /// What no sandbox may hold open: else the death of this process would go unseen.
+    fn own_ends(&self) -> Vec<RawFd> {
+        let lifeline = self.lifeline.held.as_ref();
+        [&self.control]
+            .into_iter()
+            .chain(lifeline)
+            .map(AsRawFd::as_raw_fd)
+            .collect()
+    }
+
+    /// Kills the first process of a sandbox. As long as it is among the living it was not reaped, and its
+    /// number is its own.
+    fn kill(&self, pid: u32) {
+        let pid = pid.cast_signed();
+        if self.living.contains_key(&pid) {
+            let _ = signal::send(pid, SIGKILL);
+        }
+    }
+
     /// Keeps in mind what a sandbox has until it ends.
     fn remember(&mut self, begun: NewSandbox) {
         let mut lent = begun.lent;
         if begun.mounts_may_linger {
-            lent.mounts = process::mount_namespace(begun.pidfd.as_fd()).ok();
+            lent.mounts = process::mount_namespace(begun.held.as_fd()).ok();
         }
         self.living.insert(begun.pid, lent);
     }
 
     fn namespaces(&mut self) -> Result<&mut SandboxNamespaces, BuildStepFailure> {
+        if let Some(failure) = &self.no_namespaces {
+            return Err(failure.clone());
+        }
         if self.namespaces.is_none() {
-            self.namespaces = Some(SandboxNamespaces::prepare_zygote()?);
+            let made = SandboxNamespaces::prepare_zygote();
+            self.namespaces =
+                Some(made.inspect_err(|failure| self.no_namespaces = Some(failure.clone()))?);
         }
         let namespaces = self.namespaces.as_mut().ok_or_else(|| BuildStepFailure {
             stage: SetupStage::MountNamespace,

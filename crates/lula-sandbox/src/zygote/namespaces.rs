@@ -30,6 +30,8 @@ pub(super) struct LentResources {
     /// Its mount namespace, which is then taken apart here and not while the runner waits for the end
     /// of its first process.
     pub(super) mounts: Option<OwnedFd>,
+    /// Closed with the end of its first process, where the engine cannot hold that itself.
+    pub(super) end: Option<OwnedFd>,
 }
 
 impl SandboxNamespaces {
@@ -135,6 +137,10 @@ impl SandboxNamespaces {
         let (identity, given) = self.identities.choose(blueprint, &mut site.held_back)?;
         site.identity = Some(identity);
         site.home = None;
+        site.proc = self
+            .identities
+            .proc_for(identity)
+            .during(SetupStage::Identity, || "/proc".to_owned())?;
         // Where the network comes later, this does too.
         let late = matches!(site.network, Some(NetworkSupply::Comes(_)));
         let soon = given.filter(|id| !late || self.identities.has_home(*id));

@@ -5,7 +5,7 @@ use std::io;
 use crate::frames::{ExecFrameError, FrameReader, FrameWriter, SetupStage};
 
 /// A step that failed, what it was about, and what the kernel said.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct BuildStepFailure {
     pub(crate) stage: SetupStage,
     pub(crate) detail: String,

@@ -5,6 +5,7 @@
 use std::process::Command as Host;
 
 use lula_protocol::IsolationTier;
+use lula_sandbox::tiers::OWN_PROC;
 use lula_sandbox::{HostToolchains, Sandbox, SandboxCommand};
 
 use crate::support::{build_policy, new_engine, printed};
@@ -45,26 +46,42 @@ fn complete() {
 }
 
 #[test]
-fn a_user_in_a_container_with_a_masked_proc_gets_the_next_tier_and_the_reason() {
-    in_scene(MASKED, NOBODY, "containers::next_tier");
+fn a_user_in_a_container_with_a_masked_proc_gets_namespaces_and_is_told_what_proc_shows() {
+    in_scene(MASKED, NOBODY, "containers::shared_proc");
 }
 
 #[test]
 #[ignore = "run with a masked /proc by the test above"]
-fn next_tier() {
+fn shared_proc() {
     let engine = new_engine();
     let workspace = crate::support::workspace();
     let mut policy = build_policy();
     let asked = Sandbox::new(policy.clone(), workspace.path()).toolchains(HostToolchains::none());
     let session = engine.open(&asked).unwrap();
-    assert_eq!(session.tier(), IsolationTier::Landlock);
+    assert_eq!(session.tier(), IsolationTier::Namespace);
+    let outside = std::process::id();
+    let line = format!(
+        "grep -c NoNewPrivs /proc/self/status; tr '\\0' ' ' < /proc/{outside}/cmdline; \
+         cat /proc/{outside}/environ; ls /proc/{outside}/root/; kill -0 {outside}; echo $$"
+    );
+    let finished = session.run(&SandboxCommand::shell(line)).unwrap();
+    let (said, refused) = (finished.stdout.text(), finished.stderr.text());
+    // Names and command lines can be read; nothing that needs permission can.
     assert!(
-        session
-            .run(&SandboxCommand::new("true"))
-            .unwrap()
-            .succeeded()
+        said.starts_with("1\n") && said.contains("shared_proc"),
+        "{said}"
+    );
+    for what in ["environ: Permission denied", "root/': Permission denied"] {
+        assert!(refused.contains(what), "{refused}");
+    }
+    assert!(refused.contains("No such process"), "{refused}");
+    let missing = &finished.receipt.not_applied;
+    assert!(
+        missing.iter().any(|one| one.asked == OWN_PROC),
+        "{missing:?}"
     );
 
+    // As a floor, the tier is all that it stands for, or nothing.
     policy.min_tier = IsolationTier::Namespace;
     let asked = Sandbox::new(policy, workspace.path()).toolchains(HostToolchains::none());
     let refused = engine.open(&asked).unwrap_err().to_string();
@@ -72,6 +89,38 @@ fn next_tier() {
         refused.contains("/proc of this container is masked"),
         "{refused}"
     );
+}
+
+#[test]
+fn with_a_shared_proc_the_right_processes_are_ended() {
+    in_scene(MASKED, NOBODY, "containers::shared_numbers");
+}
+
+#[test]
+#[ignore = "run with a masked /proc by the test above"]
+fn shared_numbers() {
+    let engine = new_engine();
+    let workspace = crate::support::workspace();
+    let asked = Sandbox::new(build_policy(), workspace.path()).toolchains(HostToolchains::none());
+    let session = engine.open(&asked).unwrap();
+    let beats = |name: &str| {
+        let file = workspace.path().join(name);
+        std::fs::metadata(file).map_or(0, |file| file.len())
+    };
+    let heart = |name: &str| {
+        let line =
+            format!("setsid sh -c 'while :; do echo x >> {name}; sleep 0.02; done' & sleep 60");
+        SandboxCommand::shell(line)
+    };
+    // One command is killed with its daemon; another, and its daemon, go on.
+    let spared = session.start_in_background(&heart("spared")).unwrap();
+    let killed = session.run(&heart("killed").timeout(std::time::Duration::from_millis(500)));
+    assert!(beats("killed") > 0, "{killed:?}");
+    let (dead, alive) = (beats("killed"), beats("spared"));
+    std::thread::sleep(std::time::Duration::from_millis(400));
+    assert_eq!(beats("killed"), dead);
+    assert!(beats("spared") > alive);
+    drop(spared);
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod leaks;
 mod overlay;
 mod probes;
 mod recycling;
+mod second_ways;
 mod sessions;
 mod shared_tiers;
 mod support;

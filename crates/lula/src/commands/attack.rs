@@ -1,6 +1,6 @@
 //! `lula doctor --attack`
 
-use lula_host::doctor::attack::{PlannedAttack, families, held};
+use lula_host::doctor::attack::{PlannedAttack, families};
 use lula_protocol::{IsolationTier, RunExit};
 use lula_sandbox::probes::{AttackOutcome, AttackReport};
 
@@ -18,12 +18,18 @@ pub(super) fn run(
         .step(&format!("attacking the {} tier", attack.tier));
     let report = attack.run()?;
     let total = report.probes.len();
-    if report.held() {
+    let unlimited = report.count(AttackOutcome::Unlimited);
+    let held = report.count(AttackOutcome::Held);
+    if held == total {
         step.done(&format!("{total} probes, all held"));
+    } else if report.held() {
+        step.done(&format!(
+            "{held} probes, all held; {unlimited} about limits that are not in force here"
+        ));
     } else {
         step.failed(&format!(
             "{} of {total} probes not held",
-            total - held(&report)
+            total - held - unlimited
         ));
     }
     if session.screen.is_json() {
@@ -52,23 +58,27 @@ fn print(report: &AttackReport, session: &CliSession) -> Result<(), CommandFailu
     }
     screen.line(table.render(2).trim_end())?;
 
-    let not_held: Vec<_> = report
-        .probes
-        .iter()
-        .filter(|probe| probe.outcome != AttackOutcome::Held)
-        .collect();
-    if not_held.is_empty() {
-        return Ok(());
-    }
-    screen.line(format!("\n{}", paint(STRONG, "Not held")))?;
-    let mut table = TextTable::default();
-    for probe in not_held {
+    let (mut not_held, mut unlimited) = (TextTable::default(), TextTable::default());
+    for probe in &report.probes {
         let outcome = match probe.outcome {
+            AttackOutcome::Held => continue,
+            AttackOutcome::Unlimited => {
+                let mark = paint(WARN, "!");
+                unlimited.row([mark, probe.name.clone(), probe.observed.clone()]);
+                continue;
+            }
             AttackOutcome::Broken => paint(BAD, "broken"),
-            AttackOutcome::Error | AttackOutcome::Held => paint(WARN, "error"),
+            AttackOutcome::Error => paint(WARN, "error"),
         };
         let text = format!("expected {}, saw {}", probe.expected, probe.observed);
-        table.row([outcome, probe.name.clone(), text]);
+        not_held.row([outcome, probe.name.clone(), text]);
     }
-    screen.line(table.render(2).trim_end())
+    for (title, table) in [("Not held", not_held), ("Not limited here", unlimited)] {
+        let rows = table.render(2);
+        if !rows.trim().is_empty() {
+            screen.line(format!("\n{}", paint(STRONG, title)))?;
+            screen.line(rows.trim_end())?;
+        }
+    }
+    Ok(())
 }

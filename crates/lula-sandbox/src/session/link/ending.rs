@@ -46,10 +46,10 @@ impl HelperLink {
         if !self.own_pids {
             // Its first process knows its family; it kills it when the line goes dead.
             let _ = rustix::net::shutdown(&self.connection, rustix::net::Shutdown::Both);
-            gone::wait(&self.pidfd, Duration::from_millis(500));
+            gone::wait(&self.first, Duration::from_millis(500));
         }
         let leaf = self.leaf.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = rustix::process::pidfd_send_signal(&self.pidfd, rustix::process::Signal::KILL);
+        self.first.kill();
         if let Some(leaf) = &*leaf
             && !self.own_pids
         {
@@ -78,7 +78,7 @@ impl HelperLink {
         }
         self.end_by_force();
         let deserted = self.is_deserted();
-        let gone = deserted || gone::wait(&self.pidfd, gone::AT_MOST);
+        let gone = deserted || gone::wait(&self.first, gone::AT_MOST);
         {
             let mut state = self.state();
             state
@@ -95,7 +95,7 @@ impl HelperLink {
             .take();
         if let Some(leaf) = leaf {
             let limits = CgroupLimits::from(&self.context.granted);
-            let leaving = self.pidfd.try_clone().ok().filter(|_| deserted);
+            let leaving = self.first.end().ok().filter(|_| deserted);
             self.keep.groups.discard(leaf, limits, leaving);
         }
         if gone {

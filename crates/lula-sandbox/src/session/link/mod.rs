@@ -21,6 +21,7 @@ use rustix::io::Errno;
 
 use super::books::{OverdueLimit, SessionCommandEntry, SessionState};
 use super::disk::{self, MeasuredDirectory};
+use super::first_process::FirstProcess;
 use super::resources::SandboxResources;
 use crate::buffer::Buffer;
 use crate::cgroup::CgroupLeaf;
@@ -41,7 +42,7 @@ const MANY_REFUSALS: u64 = 20_000;
 pub(crate) struct HelperLink {
     this: Weak<Self>,
     connection: OwnedFd,
-    pidfd: OwnedFd,
+    first: FirstProcess,
     writing: Mutex<()>,
     incoming: Mutex<Buffer>,
     state: Mutex<SessionState>,
@@ -78,7 +79,7 @@ impl std::fmt::Debug for HelperLink {
 /// What a link is made of.
 pub(crate) struct HelperLinkParts {
     pub(crate) connection: OwnedFd,
-    pub(crate) pidfd: OwnedFd,
+    pub(crate) first: FirstProcess,
     pub(crate) leaf: Option<CgroupLeaf>,
     pub(crate) rules: SeccompRules,
     pub(crate) watch: DenialWatcher,
@@ -96,7 +97,7 @@ impl HelperLink {
         Arc::new_cyclic(|this| Self {
             this: this.clone(),
             connection: parts.connection,
-            pidfd: parts.pidfd,
+            first: parts.first,
             writing: Mutex::new(()),
             incoming: Mutex::new(Buffer::up_to(2 * CHUNK)),
             state: Mutex::new(SessionState {

@@ -44,6 +44,13 @@ impl HelperLink {
         });
     }
 
+    /// What the sandbox had to do without, as far as it stands.
+    pub(crate) fn held_back(&self) -> &[UnappliedProtection] {
+        self.standing
+            .get()
+            .map_or(&[], |standing| &standing.held_back)
+    }
+
     /// The layers a command would have now, from what the sandbox said of itself.
     pub(crate) fn standing_layers(&self, posture: &KernelPosture) -> Vec<ProtectionLayer> {
         let names: Vec<String> = self

@@ -30,10 +30,10 @@ fn print(examination: &DoctorReport, session: &CliSession) -> Result<(), Command
     screen.line(paint(STRONG, "Sandbox tiers, strongest first"))?;
     let mut table = TextTable::default();
     for tier in &examination.tiers {
-        let mark = if tier.available {
-            paint(GOOD, "✓")
-        } else {
-            paint(DIM, "–")
+        let mark = match (tier.available, tier.is_floor) {
+            (true, true) => paint(GOOD, "✓"),
+            (true, false) => paint(WARN, "!"),
+            (false, _) => paint(DIM, "–"),
         };
         let mut text = tier.reason.clone();
         if !tier.layers.is_empty() {
