@@ -28,6 +28,7 @@ mod javascript;
 mod lessons;
 mod models;
 mod monorepos;
+mod pictures;
 mod plans;
 mod policy;
 mod public_projects;

@@ -287,15 +287,34 @@ pub struct TestExamination {
     pub origins: Vec<CodeOrigin>,
 }
 
+/// Tests that have to pass twice, because something is decided by their passing.
+#[derive(Clone, Copy)]
+pub(crate) struct DecidingTests<'a> {
+    /// Whether a test is one of them.
+    pub(crate) decides: &'a dyn Fn(&str) -> bool,
+    /// Forks like the one that the tests are run in first.
+    pub(crate) forks: &'a dyn ForkSource,
+}
+
 /// Runs the tests of a fork as it stands, and what fails again.
 pub fn examine(
     fork: &mut dyn ProjectFork,
     tests: &TestSelection,
     deadline: Duration,
 ) -> Result<TestExamination, RepairError> {
+    examine_twice(fork, tests, None, deadline)
+}
+
+/// The same, and what decides something again, too.
+pub(crate) fn examine_twice(
+    fork: &mut dyn ProjectFork,
+    tests: &TestSelection,
+    deciding: Option<DecidingTests<'_>>,
+    deadline: Duration,
+) -> Result<TestExamination, RepairError> {
     let files = fork.files()?;
     let detection = look(fork, &files, tests);
-    examine_found(fork, &detection, tests, deadline)
+    examine_found(fork, &detection, tests, deciding, deadline)
 }
 
 /// Runs some of the tests of a fork, and what fails again; `None` where they cannot be told apart.
@@ -329,13 +348,14 @@ pub(crate) fn examine_part(
         command: None,
         folder: tests.folder.clone(),
     };
-    examine_found(fork, &detection, &found, deadline).map(Some)
+    examine_found(fork, &detection, &found, None, deadline).map(Some)
 }
 
 fn examine_found(
     fork: &mut dyn ProjectFork,
     detection: &ProjectDetection,
     tests: &TestSelection,
+    deciding: Option<DecidingTests<'_>>,
     deadline: Duration,
 ) -> Result<TestExamination, RepairError> {
     let task = RepairTask {
@@ -344,7 +364,10 @@ fn examine_found(
         ..RepairTask::default()
     };
     let until = Instant::now() + deadline;
-    let base = SearchBaseline::establish(None, fork, detection, &task, until, &|_| ())?;
+    let mut base = SearchBaseline::establish(None, fork, detection, &task, until, &|_| ())?;
+    if let Some(deciding) = deciding {
+        base.hold(&deciding, fork, deadline)?;
+    }
     Ok(TestExamination {
         interpreter: base.suite.interpreter(),
         origins: base.suite.origins(),

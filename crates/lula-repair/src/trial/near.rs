@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{NearestTestsResult, VerificationRequest, looked, messages, without};
+use super::{NearestTestsResult, PartlyBackForks, VerificationRequest, looked, messages};
 use crate::detect::{DetectedTests, TestFramework};
 use crate::ground::{ForkSource, ProjectFork};
 use crate::search::{RepairError, examine_part};
@@ -44,7 +44,7 @@ pub(super) fn look(
         broken.any(|id| before.passing.contains(id))
     });
     let alone = if breaks {
-        run(without(ground, asked.change)?.as_mut())?.map(|(looked, _)| looked)
+        run(PartlyBackForks::without(ground, asked.change).fork()?.as_mut())?.map(|(looked, _)| looked)
     } else {
         None
     };

@@ -23,7 +23,7 @@ pub fn others_tests(
             fork.write(&file.path, bytes)?;
         }
     }
-    let examined = match in_time(fork.as_mut(), tests, deadline) {
+    let examined = match in_time(fork.as_mut(), tests, None, deadline) {
         Ok(examined) => examined,
         Err(error) => {
             return Ok(TestBaseline {

@@ -11,6 +11,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::AnswerRoom;
+use super::pictures::BYTES;
 use crate::nodes::shell;
 
 fn typed<T: DeserializeOwned>(arguments: &Value) -> Result<T, String> {
@@ -105,13 +107,14 @@ struct EditArguments {
     all: bool,
 }
 
-/// The tool of a call. A call describes an act; nothing in it speaks about permission. At most so many
-/// bytes of a file are read as can be shown.
-pub(super) fn action(call: &ModelToolCall, shown: usize) -> Result<ToolAction, String> {
+/// The tool of a call. A call describes an act; nothing in it speaks about permission. At most so much
+/// of a file is read as can be shown.
+pub(super) fn action(call: &ModelToolCall, room: AnswerRoom) -> Result<ToolAction, String> {
     let arguments = &call.arguments;
     Ok(match call.name.as_str() {
         "read_file" => ToolAction::ReadFile(ReadFile {
-            most_bytes: u32::try_from(shown).ok(),
+            most_bytes: u32::try_from(room.bytes).ok(),
+            picture_bytes: room.pictures.filter(|left| *left > 0).map(|_| BYTES),
             ..typed(arguments)?
         }),
         "list_files" => ToolAction::ListFiles(typed::<ListFiles>(arguments)?),
