@@ -2,6 +2,7 @@
 
 mod agents;
 mod chart;
+mod coder;
 mod crash;
 mod graph;
 mod index;
@@ -24,6 +25,8 @@ use crate::repository::Repository;
 pub(crate) enum Race {
     /// A plan of six agents at once against the same plan one after the other
     Agents(agents::Flags),
+    /// Conversations with a coder, word for word, against mini-swe-agent
+    Coder(coder::Flags),
     /// Our durable graph against LangGraph
     Graph(graph::Flags),
     /// Our map of a project against aider's
@@ -41,6 +44,7 @@ pub(crate) enum Race {
 pub(crate) fn run(race: &Race, repository: &Repository, interrupt: &Interrupt) -> Result<ExitCode> {
     match race {
         Race::Agents(flags) => agents::run(flags, repository, interrupt),
+        Race::Coder(flags) => coder::run(flags, repository, interrupt),
         Race::Graph(flags) => graph::run(flags, repository, interrupt),
         Race::Index(flags) => index::run(flags, repository, interrupt),
         Race::Repair(flags) => repair::run(flags, repository, interrupt),
