@@ -75,7 +75,9 @@ fn a_model_that_takes_pictures_sees_one_behind_the_answer_of_the_tool() {
             }
             "openai" => {
                 let items = sent[1]["input"].as_array().unwrap();
-                let told = items.iter().position(|item| item["type"] == "function_call_output");
+                let told = items
+                    .iter()
+                    .position(|item| item["type"] == "function_call_output");
                 &items[told.unwrap() + 1]["content"][1]["image_url"]
             }
             _ => {

@@ -144,7 +144,10 @@ mod tests {
                      'max_completion_tokens' instead.";
         assert!(known.learn(&refusal(limit), &words()));
         assert!(!known.learn(&refusal(limit), &words()));
-        assert!(known.learn(&refusal("`temperature` is deprecated for this model."), &words()));
+        assert!(known.learn(
+            &refusal("`temperature` is deprecated for this model."),
+            &words()
+        ));
         let effort = "Unrecognized request argument supplied: reasoning_effort";
         assert!(known.learn(&refusal(effort), &words()));
         assert!(known.max_tokens && known.temperature && known.effort);
@@ -163,7 +166,10 @@ mod tests {
             let mut known = RefusedFields::default();
             assert!(known.learn(&refusal(said), &picture()), "{said}");
             assert!(!known.learn(&refusal(said), &picture()), "{said}");
-            assert!(!RefusedFields::default().learn(&refusal(said), &words()), "{said}");
+            assert!(
+                !RefusedFields::default().learn(&refusal(said), &words()),
+                "{said}"
+            );
         }
         let broken = "Could not process image";
         assert!(!RefusedFields::default().learn(&refusal(broken), &picture()));

@@ -166,7 +166,7 @@ pub(crate) fn run(
 
 /// Kills processes, ours and the rival's.
 fn kill(flags: &Flags, repository: &Repository, place: &Path) -> Result<ExitCode> {
-    let python = rival(place)?;
+    let python = program::venv(place, "langgraph", &RIVAL)?;
     let script = repository
         .root()
         .join("xtask/bench/rival_langgraph_crash.py");

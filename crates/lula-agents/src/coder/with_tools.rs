@@ -59,11 +59,18 @@ pub(super) async fn write(
             // Words without a call are a report, and the tree is judged in any case.
             break (Vec::new(), stopped(answer.words));
         }
-        let (mut results, submitted) =
-            match take_turn(work, (model, talk.pictures()), &answer.calls, &mut changed, ctx).await? {
-                ModelTurn::Taken(results, submitted) => (results, submitted),
-                ModelTurn::Refused(left) => return Ok(*left),
-            };
+        let (mut results, submitted) = match take_turn(
+            work,
+            (model, talk.pictures()),
+            &answer.calls,
+            &mut changed,
+            ctx,
+        )
+        .await?
+        {
+            ModelTurn::Taken(results, submitted) => (results, submitted),
+            ModelTurn::Refused(left) => return Ok(*left),
+        };
         match submitted {
             Some(submission) => match decision(work, &submission, ctx).await? {
                 None => break (results, submission),

@@ -24,6 +24,8 @@ use lula_repair::trial::{excerpt, is_evidence};
 const DETAIL: usize = 20_000;
 /// Longest part of the change that is handed to a coder that does not know it.
 const CHANGE: usize = 12_000;
+/// Tests that take no longer together, in milliseconds, are not run in part first.
+const QUICK: u64 = 3_000;
 /// Most failing tests whose words are handed on.
 const TESTS: usize = 6;
 
@@ -142,12 +144,16 @@ fn unshown(
     goes_on.then_some(failure)
 }
 
-/// The tests nearest to the change. Where they cannot be found, all tests are run at once.
+/// The tests nearest to the change. Where they cannot be found, or all tests together take no longer than
+/// it is worth, all tests are run at once.
 async fn nearest(
     work: &CodingState,
     before: &TestBaseline,
     ctx: &mut NodeContext<'_>,
 ) -> Result<Vec<String>, VisitStop> {
+    if before.took_ms.is_some_and(|ms| ms < QUICK) {
+        return Ok(Vec::new());
+    }
     // The last try is judged by all tests, unless it breaks one: what it leaves may still be of use.
     let by = work.made.as_ref().map_or("", |(by, _)| by);
     let last = AttemptFailure::new(AttemptFailureClass::TestFail, "", &[], by);

@@ -176,20 +176,21 @@ pub(super) struct SearchBaseline {
 }
 
 impl SearchBaseline {
-    /// Without a ground, what fails runs again in the fork itself, which stands for no project.
+    /// Without a ground, what fails runs again in the fork itself, which stands for no project. It does
+    /// so `most` times at most.
     pub(super) fn establish(
         ground: Option<&dyn ForkSource>,
         fork: &mut dyn ProjectFork,
         detection: &ProjectDetection,
         task: &RepairTask,
-        until: Instant,
+        (until, most): (Instant, usize),
         watch: &(dyn Fn(SearchProgress) + Sync),
     ) -> Result<Self, RepairError> {
         let started = Instant::now();
         let (suite, tests, report) =
             first_report(fork, detection, task, (until, ground.is_some()), watch)?;
         let took = started.elapsed();
-        Self::judge(suite, tests, report, (ground, fork), task, took)
+        Self::judge(suite, tests, report, (ground, fork), task, (took, most))
     }
 
     /// Runs what failed again, to tell the flaky from the broken.
@@ -199,7 +200,7 @@ impl SearchBaseline {
         report: TestReport,
         (ground, fork): (Option<&dyn ForkSource>, &mut dyn ProjectFork),
         task: &RepairTask,
-        took: Duration,
+        (took, most): (Duration, usize),
     ) -> Result<Self, RepairError> {
         let ids = |outcome: fn(&TestOutcome) -> bool| -> Vec<String> {
             report
@@ -221,7 +222,7 @@ impl SearchBaseline {
         } else {
             1
         };
-        for _ in 0..again {
+        for _ in 0..again.min(most) {
             // What a run left behind must not make the next one differ.
             let second = match ground {
                 Some(ground) if !suite.keeps_builds() => {

@@ -16,10 +16,9 @@ use std::time::{Duration, Instant};
 use crate::detect::TestSelection;
 use crate::ground::{ForkCommand, ForkSource, ForkSourceError, ProjectFork};
 use crate::outcome::RepairOutcome;
-use crate::report::TestOutcome;
+use crate::report::{TestCase, TestOutcome};
 use crate::search::{
-    DecidingTests, RepairError, RepairTask, SearchProgress, TestExamination, examine_twice, millis,
-    repair,
+    RepairError, RepairTask, Reruns, SearchProgress, TestExamination, examine_again, millis, repair,
 };
 pub use crate::suite::WHOLE;
 use crate::syntax::is_test_path;
@@ -35,6 +34,11 @@ pub use words::{
 const KEPT: usize = 4096;
 /// The part of a deadline that a single run of all tests is given, as the search does it.
 const ONE_RUN: f64 = 0.6;
+/// What decides about a change is seen twice, whichever way it comes out.
+const JUDGING: Reruns<'_> = Reruns {
+    failing: 1,
+    deciding: None,
+};
 /// Most failing tests whose messages are kept.
 const MESSAGES: usize = 20;
 
@@ -96,7 +100,7 @@ pub fn baseline(
     deadline: Duration,
 ) -> Result<TestBaseline, RepairError> {
     let mut fork = ground.fork()?;
-    let examined = match in_time(fork.as_mut(), tests, None, deadline) {
+    let examined = match in_time(fork.as_mut(), tests, Reruns::at_first(), deadline) {
         Ok(examined) => examined,
         Err(error) => {
             return Ok(TestBaseline {
@@ -113,6 +117,8 @@ pub fn baseline(
         looked: TestRunAttempt::Ran(results(&examined)),
         interpreter: examined.interpreter.clone(),
         origins: examined.origins.clone(),
+        // What hung says nothing of how long the tests take.
+        took_ms: (!examined.report.failing().any(TestCase::hung)).then(|| millis(examined.took)),
         ..TestBaseline::default()
     })
 }
@@ -138,16 +144,16 @@ pub fn tried_before(
     Ok(tried)
 }
 
-/// Runs the tests, and what decides something twice. A command that only fails or succeeds cannot say
+/// Runs the tests, and some of them again. A command that only fails or succeeds cannot say
 /// that it was ended: one that fails after all the time that it had has not failed.
 fn in_time(
     fork: &mut dyn ProjectFork,
     tests: &TestSelection,
-    deciding: Option<DecidingTests<'_>>,
+    reruns: Reruns<'_>,
     deadline: Duration,
 ) -> Result<TestExamination, RepairError> {
     let started = Instant::now();
-    let examined = examine_twice(fork, tests, deciding, deadline)?;
+    let examined = examine_again(fork, tests, reruns, deadline)?;
     let whole = examined.failing == [WHOLE] && examined.passing.is_empty();
     let limit = deadline.mul_f64(ONE_RUN);
     if whole && started.elapsed() >= limit {

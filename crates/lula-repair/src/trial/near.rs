@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{NearestTestsResult, PartlyBackForks, VerificationRequest, looked, messages};
+use super::{JUDGING, NearestTestsResult, PartlyBackForks, VerificationRequest, looked, messages};
 use crate::detect::{DetectedTests, TestFramework};
 use crate::ground::{ForkSource, ProjectFork};
 use crate::search::{RepairError, examine_part};
@@ -26,7 +26,7 @@ pub(super) fn look(
     }
     let run = |fork: &mut dyn ProjectFork| {
         let part = |found| part(found, &picked);
-        match examine_part(fork, asked.tests, &part, asked.deadline) {
+        match examine_part(fork, asked.tests, &part, JUDGING, asked.deadline) {
             Ok(None) => Ok(None),
             Ok(Some(examined)) => {
                 let said = messages(&examined);
@@ -44,7 +44,10 @@ pub(super) fn look(
         broken.any(|id| before.passing.contains(id))
     });
     let alone = if breaks {
-        run(PartlyBackForks::without(ground, asked.change).fork()?.as_mut())?.map(|(looked, _)| looked)
+        run(PartlyBackForks::without(ground, asked.change)
+            .fork()?
+            .as_mut())?
+        .map(|(looked, _)| looked)
     } else {
         None
     };

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::{
-    PartlyBackForks, ProjectTestResults, TestRunAttempt, VerificationEvidence, VerificationRequest,
-    in_time, looked, messages,
+    JUDGING, PartlyBackForks, ProjectTestResults, TestRunAttempt, VerificationEvidence,
+    VerificationRequest, in_time, looked, messages,
 };
 use crate::detect::{TestFramework, TestSelection, detect_in, project_of};
 use crate::ground::{ForkSource, ProjectFork};
-use crate::search::{DecidingTests, RepairError};
+use crate::search::{DecidingTests, RepairError, Reruns};
 use lula_protocol::units::whole_seconds;
 
 /// Most projects whose tests are run beside those of the first.
@@ -30,7 +30,11 @@ impl TestRun {
         deciding: Option<DecidingTests<'_>>,
         within: Duration,
     ) -> Result<Self, RepairError> {
-        let examined = in_time(fork, tests, deciding, within);
+        let reruns = Reruns {
+            deciding,
+            ..JUDGING
+        };
+        let examined = in_time(fork, tests, reruns, within);
         let seen = examined.as_ref().ok();
         Ok(Self {
             command: seen.map(|examined| examined.tests.argv.join(" ")),

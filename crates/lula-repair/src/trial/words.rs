@@ -260,6 +260,9 @@ pub struct TestBaseline {
     /// Acceptance commands on the project as it was.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accept: Vec<AcceptanceBaseline>,
+    /// How long all tests took once, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub took_ms: Option<u64>,
 }
 
 impl TestBaseline {

@@ -14,9 +14,21 @@ pub(super) fn look(bytes: &[u8]) -> Option<PictureHeader> {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => ("image/png", png(bytes)),
         [0xff, 0xd8, 0xff, ..] => ("image/jpeg", jpeg(bytes)),
         [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => ("image/gif", gif(bytes)),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => {
-            ("image/webp", webp(bytes))
-        }
+        [
+            b'R',
+            b'I',
+            b'F',
+            b'F',
+            _,
+            _,
+            _,
+            _,
+            b'W',
+            b'E',
+            b'B',
+            b'P',
+            ..,
+        ] => ("image/webp", webp(bytes)),
         _ => return None,
     };
     let (width, height) = size.filter(|(width, height)| *width > 0 && *height > 0)?;
@@ -33,7 +45,11 @@ fn png(bytes: &[u8]) -> Option<(u32, u32)> {
 }
 
 fn gif(bytes: &[u8]) -> Option<(u32, u32)> {
-    let number = |at| Some(u32::from(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?)));
+    let number = |at| {
+        Some(u32::from(u16::from_le_bytes(
+            *bytes.get(at..)?.first_chunk()?,
+        )))
+    };
     Some((number(6)?, number(8)?))
 }
 
@@ -63,7 +79,11 @@ fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
 
 /// Of each of the three kinds: lossy, lossless, extended.
 fn webp(bytes: &[u8]) -> Option<(u32, u32)> {
-    let small = |at| Some(u32::from(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?)));
+    let small = |at| {
+        Some(u32::from(u16::from_le_bytes(
+            *bytes.get(at..)?.first_chunk()?,
+        )))
+    };
     match bytes.get(12..16)? {
         b"VP8 " => Some((small(26)? & 0x3fff, small(28)? & 0x3fff)),
         b"VP8L" => {

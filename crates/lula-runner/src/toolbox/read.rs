@@ -106,10 +106,12 @@ fn picture_of(
         height,
     } = found;
     let most = asked.picture_bytes.unwrap_or(0) as usize;
-    let fits = bytes.len() <= most.min(limits::PICTURE) && width.max(height) <= limits::PICTURE_SIDE;
+    let fits =
+        bytes.len() <= most.min(limits::PICTURE) && width.max(height) <= limits::PICTURE_SIDE;
     let size = bytes.len();
-    let text =
-        format!("{path} is a picture: {media_type}, {width} × {height} pixels, {size} bytes, {digest}");
+    let text = format!(
+        "{path} is a picture: {media_type}, {width} × {height} pixels, {size} bytes, {digest}"
+    );
     let details = ToolOutputDetails::Picture {
         path: path.as_str().to_owned(),
         digest,

@@ -105,7 +105,9 @@ impl BenchCoder {
     fn words(&self, url: &str, task: &str) -> Vec<String> {
         let words: Vec<String> = if self.is_lula() {
             let model = format!("openai-compatible@{url}/v1/scripted");
-            let words = ["run", "--json", "--coder", "model", "--model", &model, "--task"];
+            let words = [
+                "run", "--json", "--coder", "model", "--model", &model, "--task",
+            ];
             words.map(str::to_owned).into()
         } else {
             let base = format!("model.model_kwargs.api_base={url}/v1");
@@ -173,9 +175,14 @@ impl BenchCoder {
             place.tree()
         };
         let mut check = place.command(Path::new("sh"));
-        check.current_dir(&tree).args(["-c", &conversation.text.check]);
-        done(&mut check).with_context(|| format!("{about}: the work was not done\n{}", said(&ran)))?;
-        let first = asked.first().map(|one| one.came.saturating_duration_since(begun));
+        check
+            .current_dir(&tree)
+            .args(["-c", &conversation.text.check]);
+        done(&mut check)
+            .with_context(|| format!("{about}: the work was not done\n{}", said(&ran)))?;
+        let first = asked
+            .first()
+            .map(|one| one.came.saturating_duration_since(begun));
         let first = first.unwrap_or_default().as_secs_f64();
         Ok(ConversationCost::of(&asked, first, whole))
     }
@@ -191,7 +198,11 @@ fn delivered(place: &BenchPlace) -> Result<PathBuf> {
     };
     let tree = place.folder.path().join("delivered");
     let mut add = place.git(&place.tree());
-    done(add.args(["worktree", "add", "--quiet"]).arg(&tree).arg(branch))?;
+    done(
+        add.args(["worktree", "add", "--quiet"])
+            .arg(&tree)
+            .arg(branch),
+    )?;
     Ok(tree)
 }
 
@@ -199,7 +210,12 @@ fn delivered(place: &BenchPlace) -> Result<PathBuf> {
 fn done(command: &mut Command) -> Result<String> {
     let ran = command.output()?;
     let name = command.get_program().display();
-    ensure!(ran.status.success(), "{name} ended with {}\n{}", ran.status, said(&ran));
+    ensure!(
+        ran.status.success(),
+        "{name} ended with {}\n{}",
+        ran.status,
+        said(&ran)
+    );
     Ok(String::from_utf8_lossy(&ran.stdout).into_owned())
 }
 

@@ -133,7 +133,11 @@ fn table(report: &Value) -> String {
             number("whole_s"),
         );
     }
-    let _ = writeln!(out, "\n{} rounds; rival: {}", report["rounds"], report["rival"]);
+    let _ = writeln!(
+        out,
+        "\n{} rounds; rival: {}",
+        report["rounds"], report["rival"]
+    );
     for (coder, command) in report["commands"].as_object().into_iter().flatten() {
         let _ = writeln!(out, "{coder}: `{}`", command.as_str().unwrap_or_default());
     }

@@ -51,7 +51,10 @@ impl ConversationCost {
     }
 
     /// The part of what was said that a cache of prompts could have.
-    #[expect(clippy::cast_precision_loss, reason = "conversations are far below 2^52 bytes")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "conversations are far below 2^52 bytes"
+    )]
     pub(super) fn cached(&self) -> f64 {
         self.repeated as f64 / self.said.max(1) as f64
     }
@@ -104,7 +107,9 @@ mod tests {
         let start = Instant::now();
         let at = |ms: u64| start + Duration::from_millis(ms);
         let asked = |messages: Value, came: u64, answered: u64| AskedQuestion {
-            body: json!({"messages": messages, "tools": ["a"]}).to_string().into_bytes(),
+            body: json!({"messages": messages, "tools": ["a"]})
+                .to_string()
+                .into_bytes(),
             came: at(came),
             answered: at(answered),
         };

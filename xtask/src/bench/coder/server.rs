@@ -1,7 +1,7 @@
 //! A model on loopback that says what it is told to say, and notes when it was asked what. It speaks
 //! chat completions, whole or streamed, with a thread for each connection.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -94,7 +94,8 @@ fn serve(mut stream: &TcpStream, state: &Mutex<ScriptState>) -> std::io::Result<
             write(stream, 400, "application/json", said.as_bytes())?;
             continue;
         };
-        let streamed = serde_json::from_slice::<Value>(&body).is_ok_and(|body| body["stream"] == true);
+        let streamed =
+            serde_json::from_slice::<Value>(&body).is_ok_and(|body| body["stream"] == true);
         let number = lock(state).asked.len();
         // Noted before the answer is out: the next question may be there before this thread goes on.
         lock(state).asked.push(AskedQuestion {
@@ -103,7 +104,12 @@ fn serve(mut stream: &TcpStream, state: &Mutex<ScriptState>) -> std::io::Result<
             answered: Instant::now(),
         });
         if streamed {
-            write(stream, 200, "text/event-stream", pieces(&answer, number).as_bytes())?;
+            write(
+                stream,
+                200,
+                "text/event-stream",
+                pieces(&answer, number).as_bytes(),
+            )?;
         } else {
             let whole = whole(&answer, number).to_string();
             write(stream, 200, "application/json", whole.as_bytes())?;
@@ -119,7 +125,11 @@ fn question(reader: &mut impl BufRead) -> std::io::Result<Option<(String, Vec<u8
     if reader.read_line(&mut line)? == 0 {
         return Ok(None);
     }
-    let path = line.split_whitespace().nth(1).unwrap_or_default().to_owned();
+    let path = line
+        .split_whitespace()
+        .nth(1)
+        .unwrap_or_default()
+        .to_owned();
     let mut length = 0_usize;
     loop {
         let mut line = String::new();
@@ -162,7 +172,8 @@ fn usage() -> Value {
 }
 
 fn whole(answer: &ModelAnswer, number: usize) -> Value {
-    let message = json!({"role": "assistant", "content": answer.say, "tool_calls": calls(answer, number)});
+    let message =
+        json!({"role": "assistant", "content": answer.say, "tool_calls": calls(answer, number)});
     json!({"id": format!("answer_{number}"), "object": "chat.completion", "created": 0, "model": "scripted",
         "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}], "usage": usage()})
 }
@@ -174,10 +185,17 @@ fn pieces(answer: &ModelAnswer, number: usize) -> String {
             "created": 0, "model": "scripted", "choices": choices, "usage": usage});
         format!("data: {event}\n\n")
     };
-    let delta = json!({"role": "assistant", "content": answer.say, "tool_calls": calls(answer, number)});
+    let delta =
+        json!({"role": "assistant", "content": answer.say, "tool_calls": calls(answer, number)});
     [
-        event(json!([{"index": 0, "delta": delta, "finish_reason": null}]), Value::Null),
-        event(json!([{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]), Value::Null),
+        event(
+            json!([{"index": 0, "delta": delta, "finish_reason": null}]),
+            Value::Null,
+        ),
+        event(
+            json!([{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]),
+            Value::Null,
+        ),
         event(json!([]), usage()),
         "data: [DONE]\n\n".to_owned(),
     ]
@@ -186,14 +204,15 @@ fn pieces(answer: &ModelAnswer, number: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use super::*;
 
     fn ask(model: &ScriptedModel, body: &str) -> String {
         let mut stream = TcpStream::connect(model.address).unwrap();
         let length = body.len();
-        let question = format!(
-            "POST /v1/chat/completions HTTP/1.1\r\nContent-Length: {length}\r\n\r\n{body}"
-        );
+        let question =
+            format!("POST /v1/chat/completions HTTP/1.1\r\nContent-Length: {length}\r\n\r\n{body}");
         stream.write_all(question.as_bytes()).unwrap();
         stream.shutdown(std::net::Shutdown::Write).unwrap();
         let mut said = String::new();
@@ -209,9 +228,15 @@ mod tests {
         };
         let model = ScriptedModel::start(vec![answer("one"), answer("two")]).unwrap();
         let first = ask(&model, "{}");
-        assert!(first.contains("\"content\":\"one\"") && first.contains("call_0_0"), "{first}");
+        assert!(
+            first.contains("\"content\":\"one\"") && first.contains("call_0_0"),
+            "{first}"
+        );
         let second = ask(&model, "{\"stream\":true}");
-        assert!(second.contains("data: [DONE]") && second.contains("\"two\""), "{second}");
+        assert!(
+            second.contains("data: [DONE]") && second.contains("\"two\""),
+            "{second}"
+        );
         assert!(ask(&model, "{}").starts_with("HTTP/1.1 400"));
         let (asked, left, beyond) = model.told();
         assert_eq!((asked.len(), left, beyond), (2, 0, 1));

@@ -23,7 +23,8 @@ const END: usize = 300;
 /// The same of the last results, where they alone are too long.
 const LONG_RECENT: usize = 6_000;
 /// What stands for a picture.
-const NO_PICTURE: &str = "[a picture is left out here to save space; read it again where it matters]";
+const NO_PICTURE: &str =
+    "[a picture is left out here to save space; read it again where it matters]";
 /// Longest summary, in characters.
 const SUMMARY: usize = 12_000;
 /// Most calls that are named where there is no summary.

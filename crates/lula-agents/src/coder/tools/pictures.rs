@@ -21,7 +21,9 @@ pub(super) fn told(mut said: Reply, room: AnswerRoom) -> Reply {
             "You take no pictures, so it is not shown: find out by commands what you need of it."
                 .to_owned()
         }
-        (Some(0), _) => format!("It is not shown: you have seen {MOST} pictures, and more are too many."),
+        (Some(0), _) => {
+            format!("It is not shown: you have seen {MOST} pictures, and more are too many.")
+        }
         (Some(_), None) => format!(
             "It is not shown: at most {} KiB and 8000 pixels a side are. Make a smaller copy of it.",
             BYTES >> 10
@@ -80,7 +82,11 @@ mod tests {
         let mut said = answered(Some("AAAA"), Some(16));
         assert!(said.text.ends_with("It is shown below."));
         let parts = shown_parts(&mut said);
-        let [MessagePart::Text { text }, MessagePart::Image { base64, .. }] = &parts[..] else {
+        let [
+            MessagePart::Text { text },
+            MessagePart::Image { base64, .. },
+        ] = &parts[..]
+        else {
             panic!("{parts:?}");
         };
         assert!(text.contains("shot.png") && base64 == "AAAA");
