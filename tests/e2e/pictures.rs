@@ -7,11 +7,10 @@ use serde_json::{Value, json};
 use crate::support::{FIX, LulaEnv, Models, Repo, edit, run_with};
 
 /// A PNG of one pixel.
-const PIXEL: [u8; 70] = [
-    0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', 0, 0, 0, 13, b'I', b'H', b'D', b'R', 0, 0,
-    0, 1, 0, 0, 0, 1, 8, 2, 0, 0, 0, 0x90, 0x77, 0x53, 0xde, 0, 0, 0, 12, b'I', b'D', b'A', b'T',
-    8, 0xd7, 0x63, 0xf8, 0xcf, 0xc0, 0, 0, 3, 1, 1, 0, 0x18, 0xdd, 0x8d, 0xb0, 0, 0, 0, 0, b'I',
-    b'E', b'N', b'D', 0xae, 0x42, 0x60, 0x82, 0,
+const PIXEL: [u8; 69] = [
+    137, 80, 78, 71, 13, 10, 26, 10, 0, 0, 0, 13, 73, 72, 68, 82, 0, 0, 0, 1, 0, 0, 0, 1, 8, 2, 0,
+    0, 0, 144, 119, 83, 222, 0, 0, 0, 12, 73, 68, 65, 84, 120, 156, 99, 248, 255, 255, 63, 0, 5,
+    254, 2, 254, 13, 239, 70, 184, 0, 0, 0, 0, 73, 69, 78, 68, 174, 66, 96, 130,
 ];
 /// How its bytes begin in base64.
 const AS_TEXT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1Pe";
@@ -31,7 +30,7 @@ fn world() -> LulaEnv {
 
 /// A table by which every model of the tests takes pictures.
 fn taking(world: &LulaEnv) {
-    let rows = ["anthropic", "openai", "openai-compatible"].map(|provider| {
+    let rows = ["anthropic", "openai"].map(|provider| {
         format!(
             "[[price]]\nmodel = \"{provider}/strong\"\ninput = 1.0\noutput = 1.0\npictures = true\n\
              as_of = \"2026-11-19\"\n"
@@ -62,7 +61,7 @@ fn sent(server: &MockModelServer) -> Vec<Value> {
 fn a_model_that_takes_pictures_sees_one_behind_the_answer_of_the_tool() {
     let world = world();
     taking(&world);
-    for provider in ["anthropic", "openai", "openai-compatible"] {
+    for provider in ["anthropic", "openai", "openai-chat"] {
         let server = MockModelServer::start(looks_at("shot.png")).unwrap();
         let model = format!("{provider}@{}/v1/strong", server.url());
         run_with(&world, &model, FIX, &[]).exits(0);
@@ -127,7 +126,7 @@ fn a_server_that_refuses_pictures_is_asked_again_without_them() {
     script = script.then_fail(refusal);
     script.turn.extend(after);
     let server = MockModelServer::start(script).unwrap();
-    let model = format!("openai-compatible@{}/v1/strong", server.url());
+    let model = format!("openai-chat@{}/v1/strong", server.url());
     run_with(&world, &model, FIX, &[]).exits(0);
     let sent = sent(&server);
     assert_eq!(sent.len(), 4);

@@ -104,7 +104,7 @@ impl BenchCoder {
 
     fn words(&self, url: &str, task: &str) -> Vec<String> {
         let words: Vec<String> = if self.is_lula() {
-            let model = format!("openai-compatible@{url}/v1/scripted");
+            let model = format!("openai-chat@{url}/v1/scripted");
             let words = [
                 "run", "--json", "--coder", "model", "--model", &model, "--task",
             ];
@@ -147,10 +147,10 @@ impl BenchCoder {
         let model = ScriptedModel::start(answers)?;
         let mut command = place.command(&self.program);
         command.args(self.words(&model.url(), &conversation.text.task));
+        command.env("OPENAI_API_KEY", "none");
         if !self.is_lula() {
             // It asks nothing of its makers' machines, and knows no price of a model that there is not.
             command
-                .env("OPENAI_API_KEY", "none")
                 .env("MSWEA_CONFIGURED", "true")
                 .env("MSWEA_COST_TRACKING", "ignore_errors")
                 .env("MSWEA_GLOBAL_CONFIG_DIR", place.home())
