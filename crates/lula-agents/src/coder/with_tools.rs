@@ -26,7 +26,7 @@ pub(super) async fn write(
 ) -> NodeVisitFuture<CodingGraph> {
     let model = chosen.model;
     let request = ModelRequest::new(&model.model, messages(work, model), model.max_tokens)
-        .with_tools(tools::given(work));
+        .with_tools(tools::given(work, model.settings.pictures));
     let mut talk = match CoderConversation::begin(chosen, request, tally) {
         Ok(talk) => talk,
         Err(why) => {

@@ -238,6 +238,13 @@ mod tests {
 
     use super::*;
 
+    fn room(bytes: usize) -> AnswerRoom {
+        AnswerRoom {
+            bytes,
+            pictures: None,
+        }
+    }
+
     fn call(name: &str, arguments: Value) -> ModelToolCall {
         ModelToolCall {
             id: "1".to_owned(),
@@ -247,7 +254,7 @@ mod tests {
     }
 
     fn texts(arguments: Value) -> Result<Vec<(String, String, bool)>, String> {
-        match action(&call("edit_file", arguments), 1000)? {
+        match action(&call("edit_file", arguments), room(1000))? {
             ToolAction::ApplyPatch(ApplyPatch::Texts { edits, .. }) => Ok(edits
                 .into_iter()
                 .map(|edit| (edit.old, edit.new, edit.all))
@@ -302,12 +309,12 @@ mod tests {
     fn a_command_has_a_directory_a_time_and_a_place_in_the_background() {
         let arguments = json!({"command": "make", "directory": "./web/", "timeout_s": 90,
             "background": true});
-        let ToolAction::Exec(exec) = action(&call("run", arguments), 1000).unwrap() else {
+        let ToolAction::Exec(exec) = action(&call("run", arguments), room(1000)).unwrap() else {
             panic!("no command");
         };
         assert_eq!((exec.cwd.as_str(), exec.timeout_ms), ("web", Some(90_000)));
         assert!(exec.background);
-        let error = action(&call("run", json!({"cmd": "ls"})), 1000).unwrap_err();
+        let error = action(&call("run", json!({"cmd": "ls"})), room(1000)).unwrap_err();
         assert!(error.contains("cmd"), "{error}");
     }
 
@@ -315,7 +322,7 @@ mod tests {
     fn a_file_is_read_as_far_as_it_can_be_shown() {
         let read = action(
             &call("read_file", json!({"path": "a", "from_line": 5})),
-            9000,
+            room(9000),
         );
         let ToolAction::ReadFile(read) = read.unwrap() else {
             panic!("no file");
@@ -326,7 +333,8 @@ mod tests {
     #[test]
     fn files_are_searched_by_one_glob_or_by_several() {
         let arguments = json!({"pattern": "x", "glob": "*.py", "globs": ["*.md"], "context": 2});
-        let ToolAction::Search(search) = action(&call("search", arguments), 1).unwrap() else {
+        let ToolAction::Search(search) = action(&call("search", arguments), room(1)).unwrap()
+        else {
             panic!("no search");
         };
         assert_eq!(search.glob.as_deref(), Some("*.py"));
