@@ -140,7 +140,7 @@ fn a_coder_that_shows_nothing_more_is_left_to_a_person() {
     let report = ran.exits(5).json();
     // What comes back as it was is not judged once more.
     let logs = world.run(&["logs", "last"]).exits(0).stdout;
-    assert_eq!(logs.matches("judging the change").count(), 1, "{logs}");
+    assert_eq!(logs.matches(" verify ").count(), 1, "{logs}");
     let branch = report["delivered"]["branch"].as_str().unwrap();
     assert_eq!(
         git(&world.work(), &["show", &format!("{branch}:hello.txt")]),
