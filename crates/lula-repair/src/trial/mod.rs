@@ -34,8 +34,8 @@ pub use words::{
 const KEPT: usize = 4096;
 /// The part of a deadline that a single run of all tests is given, as the search does it.
 const ONE_RUN: f64 = 0.6;
-/// What decides about a change is seen twice, whichever way it comes out.
-const JUDGING: Reruns<'_> = Reruns {
+/// What fails without a change is seen twice, as what passes with it.
+const TWICE: Reruns<'_> = Reruns {
     failing: 1,
     deciding: None,
 };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::{
-    JUDGING, PartlyBackForks, ProjectTestResults, TestRunAttempt, VerificationEvidence,
+    PartlyBackForks, ProjectTestResults, TWICE, TestRunAttempt, VerificationEvidence,
     VerificationRequest, in_time, looked, messages,
 };
 use crate::detect::{TestFramework, TestSelection, detect_in, project_of};
@@ -27,13 +27,9 @@ impl TestRun {
     fn at(
         fork: &mut dyn ProjectFork,
         tests: &TestSelection,
-        deciding: Option<DecidingTests<'_>>,
+        reruns: Reruns<'_>,
         within: Duration,
     ) -> Result<Self, RepairError> {
-        let reruns = Reruns {
-            deciding,
-            ..JUDGING
-        };
         let examined = in_time(fork, tests, reruns, within);
         let seen = examined.as_ref().ok();
         Ok(Self {
@@ -124,7 +120,7 @@ impl JudgingSuites {
             let mut base = PartlyBackForks::of(ground, asked.change, |_| true).fork()?;
             let mut before: Option<TestRun> = None;
             for folder in found {
-                let look = suites.other(base.as_mut(), &folder, None)?;
+                let look = suites.other(base.as_mut(), &folder, Reruns::at_first())?;
                 if look.looked.results().is_none() {
                     evidence.messages.push((folder, unable(&look.looked)));
                     continue;
@@ -168,7 +164,8 @@ impl JudgingSuites {
         let mut seen = match &self.first {
             Some(tests) => {
                 let deciding = decides.map(|decides| DecidingTests { decides, forks });
-                Some(TestRun::at(fork.as_mut(), tests, deciding, self.within)?)
+                let reruns = reruns(deciding);
+                Some(TestRun::at(fork.as_mut(), tests, reruns, self.within)?)
             }
             None => None,
         };
@@ -182,7 +179,7 @@ impl JudgingSuites {
                 decides: &named,
                 forks,
             });
-            let look = self.other(fork.as_mut(), folder, deciding)?;
+            let look = self.other(fork.as_mut(), folder, reruns(deciding))?;
             seen = Some(match seen {
                 Some(all) => all.and(look),
                 None => look,
@@ -195,17 +192,28 @@ impl JudgingSuites {
         &self,
         fork: &mut dyn ProjectFork,
         folder: &str,
-        deciding: Option<DecidingTests<'_>>,
+        reruns: Reruns<'_>,
     ) -> Result<TestRun, RepairError> {
         let tests = TestSelection {
             command: None,
             folder: folder.to_owned(),
         };
-        let look = TestRun::at(fork, &tests, deciding, self.within)?;
+        let look = TestRun::at(fork, &tests, reruns, self.within)?;
         Ok(match folder {
             "" => look,
             folder => look.named_from_top(folder),
         })
+    }
+}
+
+/// What is run again: with the change what fails, as always, and what decides; without it what fails, once.
+fn reruns(deciding: Option<DecidingTests<'_>>) -> Reruns<'_> {
+    match deciding {
+        Some(_) => Reruns {
+            deciding,
+            ..Reruns::at_first()
+        },
+        None => TWICE,
     }
 }
 

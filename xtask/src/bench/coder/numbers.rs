@@ -39,7 +39,7 @@ impl ConversationCost {
         }
     }
 
-    /// Several as one.
+    /// With what another one cost added to it.
     pub(super) fn and(mut self, other: &Self) -> Self {
         self.between.extend(&other.between);
         self.first += other.first;
