@@ -13,8 +13,8 @@ use crate::bench::program;
 
 pub(super) const LULA: &str = "lula";
 pub(super) const RIVAL: &str = "mini-swe-agent";
-/// The rival as it is installed: what it depends on is what its makers let it depend on.
-const PINNED: &str = "mini-swe-agent==2.4.6";
+/// The rival, with what it asks models by, and what that needs and does not name.
+const PINNED: [&str; 3] = ["mini-swe-agent==2.4.6", "litellm==1.106.2", "mcp==2.3.0"];
 
 /// One that is given a task and a model.
 pub(super) struct BenchCoder {
@@ -82,7 +82,7 @@ impl BenchCoder {
 
     /// The rival in an environment of its own, made once.
     pub(super) fn rival(place: &Path) -> Result<Self> {
-        let python = program::venv(place, RIVAL, &[PINNED])?;
+        let python = program::venv(place, RIVAL, &PINNED)?;
         Ok(Self {
             name: RIVAL,
             program: python.with_file_name("mini"),
@@ -95,7 +95,7 @@ impl BenchCoder {
 
     pub(super) fn version(&self) -> Result<String> {
         ensure!(self.name == RIVAL, "only the rival is installed");
-        Ok(PINNED.to_owned())
+        Ok(PINNED.join(" "))
     }
 
     fn is_lula(&self) -> bool {
