@@ -176,6 +176,29 @@ fn a_call_that_was_cut_is_never_made_and_is_asked_for_in_parts() {
 }
 
 #[test]
+fn a_model_that_declines_is_told_so_and_another_one_takes_over() {
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
+    let declines = ScriptTurn {
+        say: Some("I would rather not.".to_owned()),
+        stop: Some("filter".to_owned()),
+        ..ScriptTurn::default()
+    };
+    let shy = MockModelServer::start(ModelScript::default().then(declines)).unwrap();
+    let other = MockModelServer::start(mends()).unwrap();
+    let (first, second) = (Models::strong(&shy), Models::strong(&other));
+    let report = run_with(&world, &first, FIX, &["--model", &second])
+        .exits(0)
+        .json();
+    // The same question is not put to it again.
+    assert_eq!(shy.arrived().len(), 1);
+    let attempt = &report["attempts"][0];
+    assert_eq!(attempt["class"], "malformed", "{report}");
+    let why = attempt["evidence"].as_str().unwrap();
+    assert!(why.contains("the model declined"), "{why}");
+}
+
+#[test]
 fn effort_is_sent_as_each_provider_wants_it() {
     let world = LulaEnv::new();
     Repo::buggy(&world);

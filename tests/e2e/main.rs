@@ -29,6 +29,7 @@ mod lessons;
 mod models;
 mod monorepos;
 mod network;
+mod pictures;
 mod plans;
 mod policy;
 mod public_projects;

@@ -138,6 +138,9 @@ fn a_coder_that_shows_nothing_more_is_left_to_a_person() {
     let task = "write a greeting into hello.txt";
     let ran = run_with(&world, &Models::strong(&server), task, &[]);
     let report = ran.exits(5).json();
+    // What comes back as it was is not judged once more.
+    let logs = world.run(&["logs", "last"]).exits(0).stdout;
+    assert_eq!(logs.matches(" verify ").count(), 1, "{logs}");
     let branch = report["delivered"]["branch"].as_str().unwrap();
     assert_eq!(
         git(&world.work(), &["show", &format!("{branch}:hello.txt")]),

@@ -350,3 +350,24 @@ fn a_folder_that_is_named_is_what_the_task_is_about() {
     assert_eq!(shown["state"]["task"]["folder"], "tools/greet");
     assert!(asked(&server, 0).contains("about the folder tools/greet"));
 }
+
+#[test]
+fn a_change_is_judged_once_and_beside_a_test_that_comes_and_goes_twice() {
+    let looks = |more: &[(&str, &str)]| {
+        let world = LulaEnv::new();
+        Repo::buggy_with(&world, more);
+        let server = Models::mending(1);
+        let report = run_with(&world, &Models::strong(&server), FIX, &[])
+            .exits(0)
+            .json();
+        let logs = world.run(&["logs", "last"]).exits(0).stdout;
+        let second = report["confidence"]["second_look"] == true;
+        (logs.matches(" verify ").count(), second)
+    };
+    assert_eq!(looks(&[]), (1, false));
+    // It fails at first, and passes where it ran before.
+    let comes_and_goes = "import os\nimport unittest\n\n\nclass Dice(unittest.TestCase):\n    def \
+                          test_dice(self):\n        seen = os.path.exists('seen')\n        \
+                          open('seen', 'w').close()\n        self.assertTrue(seen)\n";
+    assert_eq!(looks(&[("tests/test_dice.py", comes_and_goes)]), (2, true));
+}

@@ -380,6 +380,9 @@ pub struct ModelSettings {
     /// Whether its price is not known, so that its rates are a bound.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unpriced: bool,
+    /// Whether it takes pictures.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pictures: bool,
 }
 
 impl ModelSettings {

@@ -192,7 +192,7 @@ impl ModelClient {
             }
             self.clock.sleep(queue).await;
             waited += queue;
-            let bound = input_bound(&body, endpoint.context);
+            let bound = input_bound(&body, request.pictures(), endpoint.context);
             let worst = worst_case(&endpoint.price, bound, u64::from(request.max_tokens));
             let hold = purse.reserve(&worst).await?;
             let begun = self.clock.now();
@@ -259,7 +259,7 @@ impl ModelClient {
             };
             // Where a server names a field that it does not take, it is asked again without that field.
             if let ModelError::Refused { failure, .. } = &error
-                && refused.learn(failure)
+                && refused.learn(failure, &request)
             {
                 lock(&self.refused).insert(endpoint.name.clone(), refused);
                 body = refused.body(endpoint, &request, patience.streamed)?;
@@ -371,7 +371,7 @@ impl ModelClient {
         };
         let path = wire::embedding_path(endpoint.wire).map_err(wire_error)?;
         let body = wire::embedding_body(endpoint.wire, model, texts).map_err(wire_error)?;
-        let bound = input_bound(&body, None);
+        let bound = input_bound(&body, std::iter::empty(), None);
         let worst = worst_case(&endpoint.price, bound, 0);
         let hold = purse.reserve(&worst).await?;
         let answer = self.ask(endpoint, path, body, patience).await;

@@ -123,6 +123,14 @@ impl ModelMessage {
     pub fn words(&self) -> String {
         words(&self.parts)
     }
+
+    /// The pictures of the message, each as its bytes in base64.
+    pub fn pictures(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().filter_map(|part| match part {
+            MessagePart::Image { base64, .. } => Some(base64.as_str()),
+            _ => None,
+        })
+    }
 }
 
 /// A tool the model may ask for.
@@ -247,6 +255,11 @@ impl ModelRequest {
     pub fn with_output(mut self, output: OutputShape) -> Self {
         self.output = output;
         self
+    }
+
+    /// The pictures of all messages.
+    pub fn pictures(&self) -> impl Iterator<Item = &str> {
+        self.messages.iter().flat_map(ModelMessage::pictures)
     }
 
     /// The tools in the order they are sent.

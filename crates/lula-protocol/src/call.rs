@@ -137,6 +137,9 @@ pub struct ReadFile {
     /// for otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most_bytes: Option<u32>,
+    /// Return a picture, where the file is one of no more than so many bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub picture_bytes: Option<u32>,
 }
 
 /// List files below a directory.

@@ -88,6 +88,24 @@ pub enum ToolOutputDetails {
         /// Whether bytes that are no UTF-8 were replaced.
         lossy: bool,
     },
+    /// A picture: a PNG, JPEG, GIF or WebP file, by its first bytes.
+    Picture {
+        /// Path inside the workspace.
+        path: String,
+        /// Digest of all its bytes, equal to what `b3sum` prints.
+        digest: Digest,
+        /// Size of the whole file.
+        bytes: u64,
+        /// Its format, as in `image/png`.
+        media_type: String,
+        /// How many pixels it is wide.
+        width: u32,
+        /// How many pixels it is high.
+        height: u32,
+        /// All its bytes in base64, where they were asked for and are no more than may be returned.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        base64: Option<String>,
+    },
     /// Files that were listed.
     Files {
         /// In the order of their names.

@@ -286,6 +286,8 @@ impl ProjectFork for SandboxedFork {
             .map_err(|error| ForkSourceError::new(format!("running {program}"), error))?;
         // Killed halfway it says nothing of the project.
         going_on(&stop)?;
+        let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        tracing::debug!(program, ms, "command in a fork done");
         let ended = &finished.receipt.ended;
         let ran = ForkCommandOutput {
             stdout: finished.stdout.bytes(),

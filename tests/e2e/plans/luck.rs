@@ -303,6 +303,7 @@ impl RunnerPort for Luck {
             before: false,
             after: true,
             timed_out: false,
+            unsteady: false,
             output: String::new(),
         };
         let evidence = Box::new(VerificationEvidence {

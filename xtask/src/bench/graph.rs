@@ -126,7 +126,7 @@ pub(crate) fn run(
     }
     let race = Race {
         ours: program::example(repository, interrupt, "lula-graph", "graph_bench")?,
-        python: rival(&place)?,
+        python: program::venv(&place, "langgraph", &RIVAL)?,
         script: repository.root().join("xtask/bench/rival_langgraph.py"),
         place: place.clone(),
         runs: flags.runs,
@@ -166,7 +166,7 @@ pub(crate) fn run(
 
 /// Kills processes, ours and the rival's.
 fn kill(flags: &Flags, repository: &Repository, place: &Path) -> Result<ExitCode> {
-    let python = rival(place)?;
+    let python = program::venv(place, "langgraph", &RIVAL)?;
     let script = repository
         .root()
         .join("xtask/bench/rival_langgraph_crash.py");
@@ -272,33 +272,6 @@ pub(super) fn measure(command: &mut Command) -> Result<Value> {
         );
     }
     serde_json::from_slice(&output.stdout).context("a measurement is not JSON")
-}
-
-/// A Python with the rival in it, made once.
-fn rival(place: &Path) -> Result<PathBuf> {
-    let home = place.join("langgraph");
-    let python = home.join("bin/python");
-    if !home.join("complete").exists() {
-        let mut venv = Command::new("python3");
-        ok(venv.args(["-m", "venv"]).arg(&home))?;
-        let mut install = Command::new(&python);
-        ok(install
-            .args(["-m", "pip", "install", "--quiet", "--upgrade"])
-            .args(RIVAL))?;
-        std::fs::write(home.join("complete"), "")?;
-    }
-    Ok(python)
-}
-
-fn ok(command: &mut Command) -> Result<()> {
-    let status = command
-        .stdout(Stdio::null())
-        .status()
-        .with_context(|| format!("cannot start {}", command.get_program().display()))?;
-    if !status.success() {
-        bail!("{} ended with {status}", command.get_program().display());
-    }
-    Ok(())
 }
 
 fn versions(python: &Path) -> Result<Value> {

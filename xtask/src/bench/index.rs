@@ -10,7 +10,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::chart::{self, Bar};
-use super::program::{self, Profile};
+use super::program::{self, Profile, ok};
 use super::results::Results;
 use crate::interrupt::Interrupt;
 use crate::repository::Repository;
@@ -49,7 +49,7 @@ pub(crate) fn run(
     };
     let race = Race {
         lula,
-        python: rival(&place)?,
+        python: program::venv(&place, "aider", &[RIVAL])?,
         script: repository.root().join("xtask/bench/rival_aider.py"),
         project: project(&place)?,
         state: place.join("index-state"),
@@ -202,19 +202,6 @@ fn measure(command: &mut Command) -> Result<Value> {
     serde_json::from_slice(&output.stdout).context("a measurement is not JSON")
 }
 
-/// A Python with the rival in it, made once.
-fn rival(place: &Path) -> Result<PathBuf> {
-    let home = place.join("aider");
-    let python = home.join("bin/python");
-    if !home.join("complete").exists() {
-        ok(Command::new("python3").args(["-m", "venv"]).arg(&home))?;
-        let mut install = Command::new(&python);
-        ok(install.args(["-m", "pip", "install", "--quiet", RIVAL]))?;
-        std::fs::write(home.join("complete"), "")?;
-    }
-    Ok(python)
-}
-
 /// The project, unpacked once.
 fn project(place: &Path) -> Result<PathBuf> {
     let home = place.join("index-project");
@@ -236,17 +223,6 @@ fn project(place: &Path) -> Result<PathBuf> {
         std::fs::write(marker, "")?;
     }
     Ok(home)
-}
-
-fn ok(command: &mut Command) -> Result<()> {
-    let status = command
-        .stdout(Stdio::null())
-        .status()
-        .with_context(|| format!("cannot start {}", command.get_program().display()))?;
-    if !status.success() {
-        bail!("{} ended with {status}", command.get_program().display());
-    }
-    Ok(())
 }
 
 /// Files of languages that both understand.

@@ -2,6 +2,7 @@
 
 mod agents;
 mod chart;
+mod coder;
 mod crash;
 mod egress;
 mod graph;
@@ -25,6 +26,8 @@ use crate::repository::Repository;
 pub(crate) enum Race {
     /// A plan of six agents at once against the same plan one after the other
     Agents(agents::Flags),
+    /// Conversations with a coder, word for word, against mini-swe-agent
+    Coder(coder::Flags),
     /// Our way out of a sandbox against mitmproxy and tinyproxy
     Egress(egress::Flags),
     /// Our durable graph against LangGraph
@@ -44,6 +47,7 @@ pub(crate) enum Race {
 pub(crate) fn run(race: &Race, repository: &Repository, interrupt: &Interrupt) -> Result<ExitCode> {
     match race {
         Race::Agents(flags) => agents::run(flags, repository, interrupt),
+        Race::Coder(flags) => coder::run(flags, repository, interrupt),
         Race::Egress(flags) => egress::run(flags, repository, interrupt),
         Race::Graph(flags) => graph::run(flags, repository, interrupt),
         Race::Index(flags) => index::run(flags, repository, interrupt),

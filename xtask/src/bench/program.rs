@@ -1,10 +1,10 @@
 //! The programs that benchmarks measure, and how they are built.
 
 use std::ops::ControlFlow;
-use std::path::PathBuf;
-use std::process::{ExitCode, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::command;
 use crate::interrupt::Interrupt;
@@ -77,4 +77,37 @@ pub(super) fn example(
     }
     let folder = Profile::Dist.folder(repository);
     Ok(folder.join("examples").join(name))
+}
+
+/// A Python with these packages in it, made once; where it is.
+pub(super) fn venv(place: &Path, name: &str, packages: &[&str]) -> Result<PathBuf> {
+    let home = place.join(name);
+    let python = home.join("bin/python");
+    let complete = home.join("complete");
+    let wanted = packages.join("\n");
+    if std::fs::read_to_string(&complete).is_ok_and(|known| known == wanted) {
+        return Ok(python);
+    }
+    ok(Command::new("python3")
+        .args(["-m", "venv", "--clear"])
+        .arg(&home))?;
+    let mut install = Command::new(&python);
+    ok(install
+        .args(["-m", "pip", "install", "--quiet"])
+        .args(packages))?;
+    std::fs::write(complete, wanted)?;
+    Ok(python)
+}
+
+/// Runs a command to its success.
+pub(super) fn ok(command: &mut Command) -> Result<()> {
+    let name = command.get_program().to_owned();
+    let status = command
+        .stdout(Stdio::null())
+        .status()
+        .with_context(|| format!("cannot start {}", name.display()))?;
+    if !status.success() {
+        bail!("{} ended with {status}", name.display());
+    }
+    Ok(())
 }

@@ -146,6 +146,11 @@ impl<'a> CoderConversation<'a> {
         messages
     }
 
+    /// How many pictures there are in what was said.
+    pub(crate) fn pictures(&self) -> usize {
+        self.shaped.request.pictures().count()
+    }
+
     /// Adds the model's own words and what is said to it.
     pub(crate) fn say(&mut self, reply: ModelMessage) {
         if let Some(response) = self.response.take() {
@@ -216,9 +221,9 @@ impl<'a> CoderConversation<'a> {
         match self.counted {
             Some(counted) if counted.messages <= request.messages.len() => {
                 let since = &request.messages[counted.messages..];
-                counted.tokens.saturating_add(estimate(&since))
+                counted.tokens.saturating_add(estimate(&since, since))
             }
-            _ => estimate(request),
+            _ => estimate(request, &request.messages),
         }
     }
 
@@ -292,7 +297,7 @@ impl<'a> CoderConversation<'a> {
 /// A question to a model as an effect, with the most it may cost held back.
 fn question(model: &ModelChoice, request: ModelRequest) -> EffectRequest {
     let body = serde_json::to_vec(&request).unwrap_or_default();
-    let bound = input_bound(&body, None);
+    let bound = input_bound(&body, request.pictures(), None);
     // On the wire a request is written otherwise, and may be somewhat longer.
     let bound = bound.saturating_add(bound / 4);
     let bound = model.context.map_or(bound, |context| bound.min(context));

@@ -5,7 +5,7 @@ use lula_models::normal::{MessagePart, MessageRole, ModelMessage, ModelRequest, 
 
 use super::conversation::CoderConversation;
 use super::submission::{SUBMIT, Submission, SubmissionStatus};
-use super::tools;
+use super::tools::{self, AnswerRoom};
 use super::{gave_up, prompt};
 use crate::graph::{CodingGraph, NodeDeparture, RunNodeExit};
 use crate::model_choice::{ChosenModel, VisitModelUsage};
@@ -26,7 +26,7 @@ pub(super) async fn write(
 ) -> NodeVisitFuture<CodingGraph> {
     let model = chosen.model;
     let request = ModelRequest::new(&model.model, messages(work, model), model.max_tokens)
-        .with_tools(tools::given(work));
+        .with_tools(tools::given(work, model.settings.pictures));
     let mut talk = match CoderConversation::begin(chosen, request, tally) {
         Ok(talk) => talk,
         Err(why) => {
@@ -59,11 +59,18 @@ pub(super) async fn write(
             // Words without a call are a report, and the tree is judged in any case.
             break (Vec::new(), stopped(answer.words));
         }
-        let (mut results, submitted) =
-            match take_turn(work, model, &answer.calls, &mut changed, ctx).await? {
-                ModelTurn::Taken(results, submitted) => (results, submitted),
-                ModelTurn::Refused(left) => return Ok(*left),
-            };
+        let (mut results, submitted) = match take_turn(
+            work,
+            (model, talk.pictures()),
+            &answer.calls,
+            &mut changed,
+            ctx,
+        )
+        .await?
+        {
+            ModelTurn::Taken(results, submitted) => (results, submitted),
+            ModelTurn::Refused(left) => return Ok(*left),
+        };
         match submitted {
             Some(submission) => match decision(work, &submission, ctx).await? {
                 None => break (results, submission),
@@ -140,16 +147,18 @@ enum ModelTurn {
 
 async fn take_turn(
     work: &CodingState,
-    model: &ModelChoice,
+    (model, pictures): (&ModelChoice, usize),
     calls: &[ModelToolCall],
     changed: &mut bool,
     ctx: &mut NodeContext<'_>,
 ) -> Result<ModelTurn, VisitStop> {
-    let (place, room) = (workspace(work)?, tools::room(model));
+    let place = workspace(work)?;
     let (mut results, mut submitted) = (Vec::new(), None);
+    let mut shown = Vec::new();
     for call in calls {
         let (content, failed) = if call.name != SUBMIT {
-            let said = tools::call(work, &place, call, room, changed, ctx).await?;
+            let room = AnswerRoom::of(model, pictures + shown.len() / 2);
+            let mut said = tools::call(work, &place, call, room, changed, ctx).await?;
             if said.refused == Some(ToolRefusal::ByPeople) {
                 let class = AttemptFailureClass::ApprovalRejected;
                 let left = gave_up(
@@ -160,7 +169,8 @@ async fn take_turn(
                 );
                 return Ok(ModelTurn::Refused(Box::new(left)));
             }
-            (tools::shown(&said.text, room), said.failed)
+            shown.extend(tools::shown_parts(&mut said));
+            (tools::shown(&said.text, room.bytes), said.failed)
         } else if submitted.is_none() {
             submitted = Some(Submission::of(call));
             continue;
@@ -174,6 +184,7 @@ async fn take_turn(
             failed,
         });
     }
+    results.extend(shown);
     Ok(ModelTurn::Taken(results, submitted))
 }
 

@@ -342,6 +342,7 @@ mod tests {
             before: false,
             after: false,
             timed_out: false,
+            unsteady: false,
             output: String::new(),
         }];
         assert_eq!(together("a", (seen, fail), others()).1.name(), "fail");

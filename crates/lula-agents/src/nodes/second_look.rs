@@ -1,6 +1,7 @@
 //! How sure to be of a judged change, and a second look where that is not clear: the tests once
-//! more, with and without the change, and models that did not write it. Tests can take a pass back;
-//! nothing here can give one.
+//! more, with and without the change, where tests were seen to come and go or people often turned such
+//! changes down; and models that did not write it. Tests can take a pass back; nothing here can give
+//! one.
 
 use lula_graph::{NodeContext, VisitStop};
 
@@ -10,7 +11,7 @@ use crate::effects::RunEffect;
 use crate::guidelines::{RatingPhase, StepRating, confidence, features, judge, rate};
 use crate::model_choice::{ChosenModel, VisitModelUsage};
 use crate::task::ModelChoice;
-use crate::verdict::RunVerdict;
+use crate::verdict::{RunVerdict, VerificationEvidence};
 use crate::work::{CodingState, RunStateEvent};
 
 /// What came of it.
@@ -39,12 +40,32 @@ pub(super) async fn take(
     let rating = rate(&looked.now, RatingPhase::Verdict);
     looked.saw(RunStateEvent::Rated { rating });
     looked.weigh(false);
-    let passed = matches!(looked.now.verdict, Some(RunVerdict::Pass { .. }));
     let unsure = looked.now.confidence.as_ref();
-    if passed && unsure.is_some_and(confidence::ChangeConfidence::is_unsure) {
-        again(&mut looked, effect, ctx).await?;
+    let unsure = unsure.is_some_and(confidence::ChangeConfidence::is_unsure);
+    if !matches!(looked.now.verdict, Some(RunVerdict::Pass { .. })) {
+        return Ok(looked.into_looked());
+    }
+    let tests = is_doubtful(&looked.now);
+    let judges = unsure && !judge::panel(&looked.now).is_empty();
+    if tests {
+        tests_again(&mut looked, effect, ctx).await?;
+    }
+    if judges {
+        ask_judges(&mut looked, ctx).await?;
+    }
+    if tests || judges {
+        looked.weigh(true);
     }
     Ok(looked.into_looked())
+}
+
+/// Whether another run of the tests may come out otherwise. A confidence that nothing calibrates says
+/// nothing of that: what decides was seen twice already.
+fn is_doubtful(work: &CodingState) -> bool {
+    let evidence = work.evidence.as_ref();
+    let confidence = work.confidence.as_ref();
+    evidence.is_some_and(VerificationEvidence::is_unsteady)
+        || confidence.is_some_and(|known| known.is_calibrated() && known.is_unsure())
 }
 
 /// The run as it is with what was seen since.
@@ -76,31 +97,33 @@ impl SecondLookState {
     }
 }
 
-async fn again(
+async fn tests_again(
     looked: &mut SecondLookState,
     effect: &RunEffect,
     ctx: &mut NodeContext<'_>,
 ) -> Result<(), VisitStop> {
     let (evidence, verdict) = verify(effect, &looked.now, ctx).await?;
-    let verdict = match verdict {
-        RunVerdict::Pass { .. } => None,
-        other => Some(RunVerdict::Inconclusive {
-            why: format!("a second look came out otherwise: {}", other.why()),
-        }),
-    };
-    if let Some(verdict) = verdict {
-        looked.saw(RunStateEvent::Judged {
-            evidence: Box::new(evidence),
-            verdict,
-        });
+    if matches!(verdict, RunVerdict::Pass { .. }) {
+        return Ok(());
     }
+    let why = format!("a second look came out otherwise: {}", verdict.why());
+    looked.saw(RunStateEvent::Judged {
+        evidence: Box::new(evidence),
+        verdict: RunVerdict::Inconclusive { why },
+    });
+    Ok(())
+}
+
+async fn ask_judges(
+    looked: &mut SecondLookState,
+    ctx: &mut NodeContext<'_>,
+) -> Result<(), VisitStop> {
     let models: Vec<ModelChoice> = judge::panel(&looked.now).into_iter().cloned().collect();
     for model in &models {
         if let Some(rating) = ask(&looked.now, model, ctx).await? {
             looked.saw(RunStateEvent::Rated { rating });
         }
     }
-    looked.weigh(true);
     Ok(())
 }
 

@@ -24,6 +24,8 @@ use lula_repair::trial::{excerpt, is_evidence};
 const DETAIL: usize = 20_000;
 /// Longest part of the change that is handed to a coder that does not know it.
 const CHANGE: usize = 12_000;
+/// Tests that take no longer together, in milliseconds, are not run in part first.
+const QUICK: u64 = 3_000;
 /// Most failing tests whose words are handed on.
 const TESTS: usize = 6;
 
@@ -32,16 +34,24 @@ pub(crate) async fn visit(
     ctx: &mut NodeContext<'_>,
 ) -> NodeVisitFuture<CodingGraph> {
     let before = work.baseline_of(0).cloned().unwrap_or_default();
+    let seen = handed_in_again(work);
+    let first = match seen {
+        Some(_) => Vec::new(),
+        None => nearest(work, &before, ctx).await?,
+    };
     let effect = RunEffect::Verify {
         workspace: workspace(work)?,
-        first: nearest(work, &before, ctx).await?,
+        first,
         tests: work.task.tests.clone(),
         folder: work.task.folder.clone(),
         before: Box::new(before),
         accept: work.acceptance(0),
         tests_ms: work.task.tests_ms,
     };
-    let (evidence, verdict) = verify(&effect, work, ctx).await?;
+    let (evidence, verdict) = match seen {
+        Some(seen) => (seen.clone(), judge(&work.goal(0), seen)),
+        None => verify(&effect, work, ctx).await?,
+    };
     let judged = RunStateEvent::Judged {
         evidence: Box::new(evidence.clone()),
         verdict,
@@ -62,6 +72,15 @@ pub(crate) async fn visit(
         left = left.with(RunStateEvent::Failed { failure });
     }
     Ok(looked.events.into_iter().fold(left, NodeExit::with))
+}
+
+/// What is known of a change that comes back as it was, although its coder was asked for a test: nothing
+/// failed with it, so running the tests once more would show nothing.
+fn handed_in_again(work: &CodingState) -> Option<&VerificationEvidence> {
+    let asked = work.failures.last()?.class == AttemptFailureClass::NoEvidence;
+    let (known, now) = (work.undecided.as_ref()?, work.proposal.as_ref()?);
+    let alone = repositories::others(work).next().is_none();
+    (asked && alone && known.tree == now.tree).then_some(&known.evidence)
 }
 
 /// Whether a failure like this would be followed by another try.
@@ -142,12 +161,16 @@ fn unshown(
     goes_on.then_some(failure)
 }
 
-/// The tests nearest to the change. Where they cannot be found, all tests are run at once.
+/// The tests nearest to the change. Where they cannot be found, or all tests together take no longer than
+/// it is worth, all tests are run at once.
 async fn nearest(
     work: &CodingState,
     before: &TestBaseline,
     ctx: &mut NodeContext<'_>,
 ) -> Result<Vec<String>, VisitStop> {
+    if before.took_ms.is_some_and(|ms| ms < QUICK) {
+        return Ok(Vec::new());
+    }
     // The last try is judged by all tests, unless it breaks one: what it leaves may still be of use.
     let by = work.made.as_ref().map_or("", |(by, _)| by);
     let last = AttemptFailure::new(AttemptFailureClass::TestFail, "", &[], by);

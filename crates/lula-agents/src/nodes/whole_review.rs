@@ -100,7 +100,7 @@ fn reviewer<'a>(work: &'a CodingState, joint: &SharedPlan) -> Option<(&'a ModelC
 /// Why the budget does not allow the question, where it does not.
 fn too_dear(model: &ModelChoice, request: &ModelRequest, ctx: &NodeContext<'_>) -> Option<String> {
     let body = serde_json::to_vec(request).unwrap_or_default();
-    let bound = input_bound(&body, None);
+    let bound = input_bound(&body, request.pictures(), None);
     let bound = bound.saturating_add(bound / 2);
     let bound = model.context.map_or(bound, |context| bound.min(context));
     let worst: BudgetAmounts =

@@ -31,7 +31,7 @@ pub(crate) use excerpt::excerpt;
 pub use merge::MergeOutcome;
 pub(crate) use reading::{adopt, fetch, files, reset};
 pub(crate) use reply::USUAL;
-pub use reply::{Reply, ToolRefusal};
+pub use reply::{Reply, ReplyPicture, ToolRefusal};
 use reply::{held, refused};
 pub use workspace::{AgentWorkspace, opening};
 

@@ -29,15 +29,40 @@ pub struct Reply {
     /// Whether a rule or people refused it; `None` where it was let happen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<ToolRefusal>,
+    /// The picture that was read, where it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub picture: Option<ReplyPicture>,
+}
+
+/// A picture that was read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplyPicture {
+    /// Where it stands in the workspace.
+    pub path: String,
+    /// Its format, as in `image/png`.
+    pub media_type: String,
+    /// Its bytes in base64, where they were asked for and are not too many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base64: Option<String>,
 }
 
 impl Reply {
+    /// What a tool that did what was asked said.
+    pub fn plain(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            failed: false,
+            refused: None,
+            picture: None,
+        }
+    }
+
     /// That something did not work, and why.
     pub fn failed(text: impl Into<String>) -> Self {
         Self {
-            text: text.into(),
             failed: true,
-            refused: None,
+            ..Self::plain(text)
         }
     }
 }
@@ -104,11 +129,6 @@ pub(super) fn refused(denials: &[SandboxDenial]) -> (ToolRefusal, String) {
 }
 
 fn done(output: ToolOutput, receipt: Option<&SandboxReceipt>, most: usize) -> Reply {
-    let plain = |text: String| Reply {
-        text,
-        failed: false,
-        refused: None,
-    };
     let ToolOutput {
         text,
         truncated,
@@ -126,7 +146,7 @@ fn done(output: ToolOutput, receipt: Option<&SandboxReceipt>, most: usize) -> Re
             let streams = [(stdout, stdout_dropped), (stderr, stderr_dropped)];
             Reply {
                 failed: status != 0,
-                ..plain(command(status, receipt, &streams, most))
+                ..Reply::plain(command(status, receipt, &streams, most))
             }
         }
         Some(ToolOutputDetails::Job {
@@ -145,10 +165,23 @@ fn done(output: ToolOutput, receipt: Option<&SandboxReceipt>, most: usize) -> Re
                     output.trim_end_matches('\n')
                 );
             }
-            plain(shown)
+            Reply::plain(shown)
         }
+        Some(ToolOutputDetails::Picture {
+            path,
+            media_type,
+            base64,
+            ..
+        }) => Reply {
+            picture: Some(ReplyPicture {
+                path,
+                media_type,
+                base64,
+            }),
+            ..Reply::plain(text)
+        },
         Some(ToolOutputDetails::File { binary: false, .. }) => {
-            plain(page(&text, truncated, details.as_ref()))
+            Reply::plain(page(&text, truncated, details.as_ref()))
         }
         Some(
             ToolOutputDetails::Matches { left_out, .. } | ToolOutputDetails::Files { left_out, .. },
@@ -165,11 +198,11 @@ fn done(output: ToolOutput, receipt: Option<&SandboxReceipt>, most: usize) -> Re
                     grouped(left_out)
                 ),
             };
-            plain(shown)
+            Reply::plain(shown)
         }
-        _ if text.is_empty() => plain("there is nothing".to_owned()),
-        _ if truncated => plain(format!("{}\n[there is more]\n", excerpt(&text, most, 0))),
-        _ => plain(excerpt(&text, most, 0)),
+        _ if text.is_empty() => Reply::plain("there is nothing".to_owned()),
+        _ if truncated => Reply::plain(format!("{}\n[there is more]\n", excerpt(&text, most, 0))),
+        _ => Reply::plain(excerpt(&text, most, 0)),
     }
 }
 

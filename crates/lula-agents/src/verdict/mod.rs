@@ -231,6 +231,13 @@ fn unaccepted(evidence: &VerificationEvidence) -> Option<RunVerdict> {
             let why = format!("{:?} did not end in time", accepted.command);
             return Some(unproven(why));
         }
+        if accepted.unsteady {
+            let why = format!(
+                "{:?} succeeds with the change now and then: {}",
+                accepted.command, accepted.output
+            );
+            return Some(unproven(why));
+        }
         (!accepted.after).then(|| {
             let why = format!(
                 "{:?} does not succeed: {}",

@@ -45,6 +45,7 @@ fn accepted(before: bool, after: bool) -> AcceptanceResult {
         before,
         after,
         timed_out: false,
+        unsteady: false,
         output: String::new(),
     }
 }

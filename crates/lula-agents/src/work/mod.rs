@@ -25,7 +25,10 @@ use crate::world::DriverFenceReport;
 pub use conversation::OpenConversation;
 pub use event::RunStateEvent;
 pub use lula_repair::trial::TestBaseline;
-pub use parts::{CoderBrief, CoderProposal, EarlyEnd, ForeseenQuestion, ResearchAnswer, RetryPlan};
+pub use parts::{
+    CoderBrief, CoderProposal, EarlyEnd, ForeseenQuestion, ResearchAnswer, RetryPlan,
+    UndecidedChange,
+};
 pub use repository::{RepositoryEvent, RepositoryPlace, RepositoryState};
 
 /// The state of a run.
@@ -67,6 +70,9 @@ pub struct CodingState {
     pub evidence: Option<VerificationEvidence>,
     /// The verdict; none before the change was judged.
     pub verdict: Option<RunVerdict>,
+    /// The last change that nothing was shown of, and what was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undecided: Option<Box<UndecidedChange>>,
     /// The lessons that were chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recalled: Option<LessonSelection>,
@@ -118,6 +124,7 @@ impl CodingState {
             loops: 0,
             evidence: None,
             verdict: None,
+            undecided: None,
             recalled: None,
             ratings: Vec::new(),
             confidence: None,
@@ -302,6 +309,7 @@ impl CodingState {
             RunStateEvent::Judged { evidence, verdict } => {
                 let by = self.made.as_ref().map(|(by, _)| by.as_str());
                 credit(&mut self.parts, by, verdict);
+                self.undecided = UndecidedChange::of(self.proposal.as_ref(), evidence, verdict);
                 self.evidence = Some(evidence.as_ref().clone());
                 self.verdict = Some(verdict.clone());
             }

@@ -5,6 +5,7 @@ use lula_repair::BrokenEnvironment;
 use serde::{Deserialize, Serialize};
 
 use crate::recovery::RetryTarget;
+use crate::verdict::{RunVerdict, VerificationEvidence};
 
 /// What a coder is told about the project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +38,32 @@ pub struct CoderProposal {
     pub files: Vec<String>,
     /// The state of the workspace.
     pub tree: Digest,
+}
+
+/// A change of which nothing showed whether it does what it should.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UndecidedChange {
+    /// The state of the workspace.
+    pub tree: Digest,
+    /// What was seen of it.
+    pub evidence: VerificationEvidence,
+}
+
+impl UndecidedChange {
+    /// A change that was judged, where the verdict leaves it open.
+    pub(super) fn of(
+        proposal: Option<&CoderProposal>,
+        evidence: &VerificationEvidence,
+        verdict: &RunVerdict,
+    ) -> Option<Box<Self>> {
+        let open = matches!(verdict, RunVerdict::Inconclusive { .. });
+        let proposal = proposal.filter(|_| open)?;
+        Some(Box::new(Self {
+            tree: proposal.tree,
+            evidence: evidence.clone(),
+        }))
+    }
 }
 
 /// What an agent found out that changes nothing.

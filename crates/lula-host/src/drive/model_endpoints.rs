@@ -46,12 +46,11 @@ pub fn thinking(
             let endpoint = models::endpoint(&name, &installation.config)?;
             let configured = models::effort(&name, &installation.config)?;
             let effort = effort.unwrap_or(configured);
-            let limit = models::prices(&installation.config)?
-                .limits(&name.priced_as())
-                .output;
+            let limits = models::prices(&installation.config)?.limits(&name.priced_as());
             let settings = ModelSettings {
                 effort,
                 unpriced: !endpoint.price.known,
+                pictures: limits.pictures,
             };
             let context = match endpoint.wire {
                 WireProtocol::Ollama => endpoint.context.or(Some(OLLAMA_CONTEXT)),
@@ -63,7 +62,7 @@ pub fn thinking(
                 capability: endpoint.capability,
                 rates: ModelRates::from(&endpoint.price),
                 context,
-                max_tokens: answer(endpoint.capability, effort, limit),
+                max_tokens: answer(endpoint.capability, effort, limits.output),
                 settings,
             })
         })

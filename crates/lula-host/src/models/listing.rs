@@ -49,6 +49,8 @@ pub struct ListedPrice {
     pub context: Option<u64>,
     /// Tokens of one answer at most, where known.
     pub output_limit: Option<u32>,
+    /// Whether it is known to take pictures.
+    pub pictures: bool,
 }
 
 impl ListedPrice {
@@ -65,6 +67,7 @@ impl ListedPrice {
             stale: age.is_some_and(|age| age > STALE) && price.output > 0,
             context: limits.context,
             output_limit: limits.output,
+            pictures: limits.pictures,
         }
     }
 
@@ -90,6 +93,9 @@ impl ListedPrice {
         }
         if let Some(limit) = self.output_limit {
             let _ = write!(words, ", answers up to {}", thousands(u64::from(limit)));
+        }
+        if self.pictures {
+            words.push_str("; takes pictures");
         }
         words
     }

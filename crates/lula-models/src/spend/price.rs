@@ -106,6 +106,8 @@ struct Row {
     cache_write: Option<f64>,
     context: Option<u64>,
     output_limit: Option<u32>,
+    #[serde(default)]
+    pictures: bool,
     as_of: String,
 }
 
@@ -116,6 +118,8 @@ pub struct ModelLimits {
     pub context: Option<u64>,
     /// Tokens of one answer.
     pub output: Option<u32>,
+    /// Whether it is known to take pictures.
+    pub pictures: bool,
 }
 
 /// Prices and limits by the beginning of a model's name, with a ceiling for all others.
@@ -155,6 +159,7 @@ impl PriceTable {
             let limits = ModelLimits {
                 context: row.context,
                 output: row.output_limit,
+                pictures: row.pictures,
             };
             self.rows.retain(|(pattern, ..)| *pattern != row.model);
             // Later rows are nearer to the user, so they come first among equals.
@@ -255,6 +260,7 @@ mod tests {
             (limits.context, limits.output),
             (Some(1_000_000), Some(128_000))
         );
+        assert!(limits.pictures);
         assert_eq!(table().limits("somewhere/new"), ModelLimits::default());
     }
 

@@ -8,10 +8,22 @@ use crate::normal::TokenUsage;
 /// Tokens a provider may add around a prompt: its template, its own words about tools.
 const TEMPLATE: u64 = 1024;
 
+/// The most tokens that a picture counts as, at the provider that counts most.
+const PICTURE: u64 = 50_000;
+
 /// The most tokens a request can be read as: every tokenizer in use makes at most one token of a
-/// byte. A smaller context is a smaller bound, because a longer prompt is refused.
-pub fn input_bound(body: &[u8], context: Option<u64>) -> u64 {
-    let bytes = (body.len() as u64).saturating_add(TEMPLATE);
+/// byte, and pictures count by their size, not by their bytes. A smaller context is a smaller bound,
+/// because a longer prompt is refused.
+pub fn input_bound<'a>(
+    body: &[u8],
+    pictures: impl Iterator<Item = &'a str>,
+    context: Option<u64>,
+) -> u64 {
+    let mut bytes = (body.len() as u64).saturating_add(TEMPLATE);
+    for picture in pictures {
+        bytes = bytes.saturating_sub(picture.len() as u64);
+        bytes = bytes.saturating_add(PICTURE);
+    }
     context.map_or(bytes, |context| bytes.min(context))
 }
 
@@ -66,7 +78,15 @@ mod tests {
 
     #[test]
     fn a_prompt_is_bounded_by_its_bytes_and_by_the_context() {
-        assert_eq!(input_bound(&[0; 5000], None), 6024);
-        assert_eq!(input_bound(&[0; 5000], Some(4096)), 4096);
+        let none = std::iter::empty;
+        assert_eq!(input_bound(&[0; 5000], none(), None), 6024);
+        assert_eq!(input_bound(&[0; 5000], none(), Some(4096)), 4096);
+    }
+
+    #[test]
+    fn a_picture_is_bounded_by_what_it_counts_as() {
+        let picture = "A".repeat(900_000);
+        let bound = input_bound(&[0; 905_000], std::iter::once(picture.as_str()), None);
+        assert_eq!(bound, 56_024);
     }
 }

@@ -312,6 +312,52 @@ fn pictures_are_sent_in_every_protocol() {
 }
 
 #[test]
+fn a_picture_that_a_tool_read_stands_behind_the_results() {
+    let result = |id: &str| MessagePart::Result {
+        id: id.into(),
+        name: "read_file".into(),
+        content: "it is shown below".into(),
+        failed: false,
+    };
+    let picture = MessagePart::Image {
+        media_type: "image/jpeg".into(),
+        base64: "/9j/".into(),
+    };
+    let message = ModelMessage {
+        role: MessageRole::User,
+        parts: vec![
+            result("a"),
+            MessagePart::text("the picture"),
+            picture,
+            result("b"),
+        ],
+        cache_here: false,
+    };
+    let request = ModelRequest::new("m", vec![message], 10);
+    let of = |wire| body(wire, "openai", &request, false);
+    let chat = &of(WireProtocol::Chat)["messages"];
+    assert_eq!(
+        (&chat[0]["role"], &chat[1]["role"]),
+        (&"tool".into(), &"tool".into())
+    );
+    assert_eq!(chat[2]["content"][1]["type"], "image_url");
+    let input = &of(WireProtocol::Responses)["input"];
+    assert_eq!(input[0]["type"], "function_call_output");
+    assert_eq!(input[1]["content"][1]["type"], "input_image");
+    let blocks = &of(WireProtocol::Messages)["messages"][0]["content"];
+    let kinds: Vec<_> = (0..4)
+        .map(|at| blocks[at]["type"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["tool_result", "tool_result", "text", "image"]);
+    let ollama = &of(WireProtocol::Ollama)["messages"];
+    assert_eq!(
+        (&ollama[0]["role"], &ollama[1]["role"]),
+        (&"tool".into(), &"tool".into())
+    );
+    assert_eq!(ollama[2]["images"][0], "/9j/");
+}
+
+#[test]
 fn what_a_protocol_cannot_carry_is_an_error() {
     let request = ModelRequest::new("m", vec![ModelMessage::user("hi")], 10).with_output(
         OutputShape::Grammar {

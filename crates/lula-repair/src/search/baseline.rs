@@ -1,9 +1,9 @@
 //! What the tests say before anything is changed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::{Duration, Instant};
 
-use super::{RepairError, RepairTask, SearchProgress};
+use super::{DecidingTests, RepairError, RepairTask, SearchProgress};
 use crate::detect::{DetectedTests, ProjectDetection, TestFramework, from_command};
 use crate::environment::BrokenEnvironment;
 use crate::ground::{ForkSource, ProjectFork};
@@ -176,20 +176,21 @@ pub(super) struct SearchBaseline {
 }
 
 impl SearchBaseline {
-    /// Without a ground, what fails runs again in the fork itself, which stands for no project.
+    /// Without a ground, what fails runs again in the fork itself, which stands for no project. It does
+    /// so `most` times at most.
     pub(super) fn establish(
         ground: Option<&dyn ForkSource>,
         fork: &mut dyn ProjectFork,
         detection: &ProjectDetection,
         task: &RepairTask,
-        until: Instant,
+        (until, most): (Instant, usize),
         watch: &(dyn Fn(SearchProgress) + Sync),
     ) -> Result<Self, RepairError> {
         let started = Instant::now();
         let (suite, tests, report) =
             first_report(fork, detection, task, (until, ground.is_some()), watch)?;
         let took = started.elapsed();
-        Self::judge(suite, tests, report, (ground, fork), task, took)
+        Self::judge(suite, tests, report, (ground, fork), task, (took, most))
     }
 
     /// Runs what failed again, to tell the flaky from the broken.
@@ -199,7 +200,7 @@ impl SearchBaseline {
         report: TestReport,
         (ground, fork): (Option<&dyn ForkSource>, &mut dyn ProjectFork),
         task: &RepairTask,
-        took: Duration,
+        (took, most): (Duration, usize),
     ) -> Result<Self, RepairError> {
         let ids = |outcome: fn(&TestOutcome) -> bool| -> Vec<String> {
             report
@@ -221,7 +222,7 @@ impl SearchBaseline {
         } else {
             1
         };
-        for _ in 0..again {
+        for _ in 0..again.min(most) {
             // What a run left behind must not make the next one differ.
             let second = match ground {
                 Some(ground) if !suite.keeps_builds() => {
@@ -280,6 +281,57 @@ impl SearchBaseline {
             lacks,
             took,
         })
+    }
+
+    /// Runs tests that pass once more, and sets apart those that then do not.
+    pub(super) fn hold(
+        &mut self,
+        deciding: &DecidingTests<'_>,
+        fork: &mut dyn ProjectFork,
+        deadline: Duration,
+    ) -> Result<(), RepairError> {
+        let decides = |id: &&String| (deciding.decides)(id);
+        let ids: Vec<String> = self.passing.iter().filter(decides).cloned().collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let mut lost: HashSet<String> = ids.iter().cloned().collect();
+        let alone = self.once_more(deciding, fork, &ids, deadline)?;
+        let with_others = alone.tests.len() > ids.len();
+        drop_passed(&mut lost, &alone);
+        // What passes only after others is no test that comes and goes.
+        if !lost.is_empty() && !with_others {
+            let all = self.once_more(deciding, fork, &[], deadline)?;
+            drop_passed(&mut lost, &all);
+        }
+        self.flaky
+            .extend(self.passing.extract_if(.., |id| lost.contains(id)));
+        Ok(())
+    }
+
+    /// One more run of these tests, or of all where none is named. What an earlier run left behind must
+    /// not make it differ: only what was built is worth keeping.
+    fn once_more(
+        &self,
+        deciding: &DecidingTests<'_>,
+        fork: &mut dyn ProjectFork,
+        ids: &[String],
+        deadline: Duration,
+    ) -> Result<TestReport, RepairError> {
+        let run = |fork: &mut dyn ProjectFork| match ids {
+            [] => self.suite.run(fork, deadline),
+            ids => self.suite.run_again(fork, ids, deadline),
+        };
+        let again = if self.suite.keeps_builds() {
+            run(fork)
+        } else {
+            run(deciding.forks.fork()?.as_mut())
+        };
+        match again {
+            Err(SuiteError::Ground(error)) => Err(error.into()),
+            // What cannot be seen twice does not hold.
+            again => Ok(again.unwrap_or(TestReport { tests: Vec::new() })),
+        }
     }
 
     /// The tests that no change of code can help, each with what it lacks.
@@ -349,6 +401,15 @@ impl SearchBaseline {
                 } else {
                     Duration::ZERO
                 }),
+        }
+    }
+}
+
+/// Takes out what a run saw passing.
+fn drop_passed(ids: &mut HashSet<String>, seen: &TestReport) {
+    for test in &seen.tests {
+        if test.outcome == TestOutcome::Passed {
+            ids.remove(&test.id);
         }
     }
 }

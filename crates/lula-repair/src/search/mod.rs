@@ -22,6 +22,9 @@ use crate::syntax::{ParsedSource, RepairLanguage, is_test_path};
 use baseline::{SearchBaseline, first_report};
 use hunt::SearchContext;
 
+/// How often at most what fails is run again where nothing is known of it.
+const RERUNS: usize = 2;
+
 /// How many runs of the whole suite a search may take at least.
 const SUITES: u32 = 8;
 
@@ -131,8 +134,14 @@ pub fn repair(
     if !files.iter().any(|path| is_editable(path)) {
         return Err(RepairError::NoSources);
     }
-    let base =
-        SearchBaseline::establish(Some(ground), fork.as_mut(), &detection, task, until, watch)?;
+    let base = SearchBaseline::establish(
+        Some(ground),
+        fork.as_mut(),
+        &detection,
+        task,
+        (until, RERUNS),
+        watch,
+    )?;
     // What it took to learn what fails is not taken from the search, and a slow suite gets longer.
     let search = task
         .budget
@@ -285,6 +294,36 @@ pub struct TestExamination {
     pub interpreter: Option<String>,
     /// Where the code that they exercised came from.
     pub origins: Vec<CodeOrigin>,
+    /// How long it took to run all of them once.
+    pub took: Duration,
+}
+
+/// What is run again, and how.
+#[derive(Clone, Copy)]
+pub(crate) struct Reruns<'a> {
+    /// How often at most what fails is run again.
+    pub(crate) failing: usize,
+    /// What is run again where it passes.
+    pub(crate) deciding: Option<DecidingTests<'a>>,
+}
+
+impl Reruns<'_> {
+    /// Where nothing is known of the tests yet.
+    pub(crate) const fn at_first() -> Self {
+        Self {
+            failing: RERUNS,
+            deciding: None,
+        }
+    }
+}
+
+/// Tests that have to pass twice, because something is decided by their passing.
+#[derive(Clone, Copy)]
+pub(crate) struct DecidingTests<'a> {
+    /// Whether a test is one of them.
+    pub(crate) decides: &'a dyn Fn(&str) -> bool,
+    /// Forks like the one that the tests are run in first.
+    pub(crate) forks: &'a dyn ForkSource,
 }
 
 /// Runs the tests of a fork as it stands, and what fails again.
@@ -293,9 +332,19 @@ pub fn examine(
     tests: &TestSelection,
     deadline: Duration,
 ) -> Result<TestExamination, RepairError> {
+    examine_again(fork, tests, Reruns::at_first(), deadline)
+}
+
+/// The same, with what is to be run again.
+pub(crate) fn examine_again(
+    fork: &mut dyn ProjectFork,
+    tests: &TestSelection,
+    reruns: Reruns<'_>,
+    deadline: Duration,
+) -> Result<TestExamination, RepairError> {
     let files = fork.files()?;
     let detection = look(fork, &files, tests);
-    examine_found(fork, &detection, tests, deadline)
+    examine_found(fork, &detection, tests, reruns, deadline)
 }
 
 /// Runs some of the tests of a fork, and what fails again; `None` where they cannot be told apart.
@@ -304,6 +353,7 @@ pub(crate) fn examine_part(
     fork: &mut dyn ProjectFork,
     tests: &TestSelection,
     part: &dyn Fn(DetectedTests) -> Option<DetectedTests>,
+    reruns: Reruns<'_>,
     deadline: Duration,
 ) -> Result<Option<TestExamination>, RepairError> {
     let files = fork.files()?;
@@ -329,13 +379,14 @@ pub(crate) fn examine_part(
         command: None,
         folder: tests.folder.clone(),
     };
-    examine_found(fork, &detection, &found, deadline).map(Some)
+    examine_found(fork, &detection, &found, reruns, deadline).map(Some)
 }
 
 fn examine_found(
     fork: &mut dyn ProjectFork,
     detection: &ProjectDetection,
     tests: &TestSelection,
+    reruns: Reruns<'_>,
     deadline: Duration,
 ) -> Result<TestExamination, RepairError> {
     let task = RepairTask {
@@ -344,10 +395,21 @@ fn examine_found(
         ..RepairTask::default()
     };
     let until = Instant::now() + deadline;
-    let base = SearchBaseline::establish(None, fork, detection, &task, until, &|_| ())?;
+    let mut base = SearchBaseline::establish(
+        None,
+        fork,
+        detection,
+        &task,
+        (until, reruns.failing),
+        &|_| (),
+    )?;
+    if let Some(deciding) = reruns.deciding {
+        base.hold(&deciding, fork, deadline)?;
+    }
     Ok(TestExamination {
         interpreter: base.suite.interpreter(),
         origins: base.suite.origins(),
+        took: base.took,
         tests: base.tests,
         report: base.report,
         passing: base.passing,

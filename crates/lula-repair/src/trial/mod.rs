@@ -14,11 +14,11 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use crate::detect::TestSelection;
-use crate::ground::{ForkCommand, ForkSource, ProjectFork};
+use crate::ground::{ForkCommand, ForkSource, ForkSourceError, ProjectFork};
 use crate::outcome::RepairOutcome;
-use crate::report::TestOutcome;
+use crate::report::{TestCase, TestOutcome};
 use crate::search::{
-    RepairError, RepairTask, SearchProgress, TestExamination, examine, millis, repair,
+    RepairError, RepairTask, Reruns, SearchProgress, TestExamination, examine_again, millis, repair,
 };
 pub use crate::suite::WHOLE;
 use crate::syntax::is_test_path;
@@ -34,6 +34,11 @@ pub use words::{
 const KEPT: usize = 4096;
 /// The part of a deadline that a single run of all tests is given, as the search does it.
 const ONE_RUN: f64 = 0.6;
+/// What fails without a change is seen twice, as what passes with it.
+const TWICE: Reruns<'_> = Reruns {
+    failing: 1,
+    deciding: None,
+};
 /// Most failing tests whose messages are kept.
 const MESSAGES: usize = 20;
 
@@ -95,7 +100,7 @@ pub fn baseline(
     deadline: Duration,
 ) -> Result<TestBaseline, RepairError> {
     let mut fork = ground.fork()?;
-    let examined = match in_time(fork.as_mut(), tests, deadline) {
+    let examined = match in_time(fork.as_mut(), tests, Reruns::at_first(), deadline) {
         Ok(examined) => examined,
         Err(error) => {
             return Ok(TestBaseline {
@@ -112,6 +117,8 @@ pub fn baseline(
         looked: TestRunAttempt::Ran(results(&examined)),
         interpreter: examined.interpreter.clone(),
         origins: examined.origins.clone(),
+        // What hung says nothing of how long the tests take.
+        took_ms: (!examined.report.failing().any(TestCase::hung)).then(|| millis(examined.took)),
         ..TestBaseline::default()
     })
 }
@@ -137,15 +144,16 @@ pub fn tried_before(
     Ok(tried)
 }
 
-/// Runs the tests. A command that only fails or succeeds cannot say that it was ended: one that fails
-/// after all the time that it had has not failed.
+/// Runs the tests, and some of them again. A command that only fails or succeeds cannot say
+/// that it was ended: one that fails after all the time that it had has not failed.
 fn in_time(
     fork: &mut dyn ProjectFork,
     tests: &TestSelection,
+    reruns: Reruns<'_>,
     deadline: Duration,
 ) -> Result<TestExamination, RepairError> {
     let started = Instant::now();
-    let examined = examine(fork, tests, deadline)?;
+    let examined = examine_again(fork, tests, reruns, deadline)?;
     let whole = examined.failing == [WHOLE] && examined.passing.is_empty();
     let limit = deadline.mul_f64(ONE_RUN);
     if whole && started.elapsed() >= limit {
@@ -202,21 +210,41 @@ fn looked(examined: Result<TestExamination, RepairError>) -> Result<TestRunAttem
     }
 }
 
-/// A fork with nothing of a change but its new tests.
-fn without(
-    ground: &dyn ForkSource,
-    change: &[ChangedFile],
-) -> Result<Box<dyn ProjectFork>, RepairError> {
-    let mut fork = ground.fork()?;
-    let new_test = |file: &&ChangedFile| is_test_path(&file.path) && file.before.is_none();
-    for file in change.iter().filter(|file| !new_test(file)) {
-        put_back(fork.as_mut(), file)?;
+/// Forks of a project with some files of a change as they were before it.
+struct PartlyBackForks<'a> {
+    ground: &'a dyn ForkSource,
+    back: Vec<&'a ChangedFile>,
+}
+
+impl ForkSource for PartlyBackForks<'_> {
+    fn fork(&self) -> Result<Box<dyn ProjectFork>, ForkSourceError> {
+        let mut fork = self.ground.fork()?;
+        for file in &self.back {
+            put_back(fork.as_mut(), file)?;
+        }
+        Ok(fork)
     }
-    Ok(fork)
+}
+
+impl<'a> PartlyBackForks<'a> {
+    fn of(
+        ground: &'a dyn ForkSource,
+        change: &'a [ChangedFile],
+        back: impl Fn(&ChangedFile) -> bool,
+    ) -> Self {
+        let back = change.iter().filter(|file| back(file)).collect();
+        Self { ground, back }
+    }
+
+    /// With nothing of a change but its new tests.
+    fn without(ground: &'a dyn ForkSource, change: &'a [ChangedFile]) -> Self {
+        let new_test = |file: &ChangedFile| is_test_path(&file.path) && file.before.is_none();
+        Self::of(ground, change, |file| !new_test(file))
+    }
 }
 
 /// A file of a fork as it was before the change.
-fn put_back(fork: &mut dyn ProjectFork, file: &ChangedFile) -> Result<(), RepairError> {
+fn put_back(fork: &mut dyn ProjectFork, file: &ChangedFile) -> Result<(), ForkSourceError> {
     match (&file.before, &file.after) {
         (Some(bytes), _) => fork.write(&file.path, bytes)?,
         (None, Some(_)) => fork.remove(&file.path)?,
@@ -305,16 +333,15 @@ pub fn verify(
         return Ok(evidence);
     }
     // New test files count; existing ones, and whatever governs tests, are as they were.
-    let governs = |file: &&ChangedFile| {
+    let governs = |file: &ChangedFile| {
         is_evidence(&file.path) && (file.before.is_some() || !is_test_path(&file.path))
     };
-    let touched: Vec<&ChangedFile> = change.iter().filter(governs).collect();
-    evidence.touched_tests = touched.iter().map(|file| file.path.clone()).collect();
+    let judged = PartlyBackForks::of(ground, change, governs);
+    let touched = !judged.back.is_empty();
+    evidence.touched_tests = judged.back.iter().map(|file| file.path.clone()).collect();
 
     // Where tests were touched, only all of them tell tampering from failure.
-    if touched.is_empty()
-        && let Some((first, said)) = near::look(ground, asked)?
-    {
+    if !touched && let Some((first, said)) = near::look(ground, asked)? {
         let enough = first.enough;
         evidence.first = Some(first);
         if enough {
@@ -325,23 +352,22 @@ pub fn verify(
     }
     let suites = JudgingSuites::touched(ground, asked, &mut evidence)?;
     let known = evidence.before.results().cloned().unwrap_or_default();
-    let look = |fork: &mut dyn ProjectFork| {
-        suites.look(fork).map(|mut run| {
+    let look = |forks: &dyn ForkSource, decides: Option<&dyn Fn(&str) -> bool>| {
+        suites.look(forks, decides).map(|mut run| {
             if let TestRunAttempt::Ran(results) = run.looked {
                 run.looked = TestRunAttempt::Ran(results.named_as(&known));
             }
             run
         })
     };
-    let mut fork = ground.fork()?;
-    for file in &touched {
-        put_back(fork.as_mut(), file)?;
-    }
-    let after = look(fork.as_mut())?;
+    // What passes with the change alone is what speaks for it, and has to do so twice.
+    let after = look(&judged, Some(&|id| !known.passing.contains(id)))?;
     (evidence.after, evidence.command) = (after.looked, after.command);
     evidence.messages.extend(after.messages);
-    if !touched.is_empty() {
-        let as_is = look(ground.fork()?.as_mut())?;
+    if touched {
+        let after = evidence.after.results().cloned().unwrap_or_default();
+        let new = |id: &str| !known.knows(id) && !after.knows(id);
+        let as_is = look(ground, Some(&new))?;
         let known = |id: &String| evidence.messages.iter().any(|(known, _)| known == id);
         let new = as_is.messages.into_iter().filter(|(id, _)| !known(id));
         let new: Vec<_> = new.collect();
@@ -349,13 +375,14 @@ pub fn verify(
         let adds = adds(&as_is.looked, &evidence.after);
         evidence.as_is = Some(as_is.looked);
         if adds {
-            let mut fork = only_tests(ground, change)?;
-            evidence.tests_alone = Some(look(fork.as_mut())?.looked);
+            // With the tests of the change and what governs them, and nothing else of it.
+            let tests = PartlyBackForks::of(ground, change, |file| !is_evidence(&file.path));
+            evidence.tests_alone = Some(look(&tests, None)?.looked);
         }
     }
     if evidence.after.results().is_some() {
-        let mut fork = without(ground, change)?;
-        evidence.without = Some(look(fork.as_mut())?.looked);
+        let without = PartlyBackForks::without(ground, change);
+        evidence.without = Some(look(&without, None)?.looked);
     }
     evidence.accepted = accepted(ground, asked)?;
     Ok(evidence)
@@ -370,37 +397,31 @@ fn adds(as_is: &TestRunAttempt, after: &TestRunAttempt) -> bool {
         .is_some_and(|results| results.passing.iter().any(new))
 }
 
-/// A fork with the tests of a change and what governs them, and nothing else of it.
-fn only_tests(
-    ground: &dyn ForkSource,
-    change: &[ChangedFile],
-) -> Result<Box<dyn ProjectFork>, RepairError> {
-    let mut fork = ground.fork()?;
-    for file in change.iter().filter(|file| !is_evidence(&file.path)) {
-        put_back(fork.as_mut(), file)?;
-    }
-    Ok(fork)
-}
-
 /// Acceptance commands, with the change and without any of it.
 fn accepted(
     ground: &dyn ForkSource,
     asked: &VerificationRequest<'_>,
 ) -> Result<Vec<AcceptanceResult>, RepairError> {
     let (folder, deadline) = (asked.tests.folder.as_str(), asked.deadline);
+    let base = PartlyBackForks::of(ground, asked.change, |_| true);
     let mut accepted = Vec::new();
     for line in asked.accept {
-        let (after, timed_out, output) = succeeds(ground, line, folder, deadline)?;
-        let mut base = ground.fork()?;
-        for file in asked.change {
-            put_back(base.as_mut(), file)?;
+        let (after, timed_out, mut output) = succeeds(ground, line, folder, deadline)?;
+        let (before, ..) = succeeds(&base, line, folder, deadline)?;
+        // What speaks for the change has to do so twice.
+        let mut unsteady = false;
+        if after && !before {
+            let (again, _, said) = succeeds(ground, line, folder, deadline)?;
+            if !again {
+                (unsteady, output) = (true, said);
+            }
         }
-        let (before, ..) = run(base.as_mut(), line, folder, deadline)?;
         accepted.push(AcceptanceResult {
             command: line.clone(),
             before,
             after,
             timed_out,
+            unsteady,
             output,
         });
     }
@@ -414,20 +435,11 @@ pub fn succeeds(
     folder: &str,
     deadline: Duration,
 ) -> Result<(bool, bool, String), RepairError> {
-    run(ground.fork()?.as_mut(), line, folder, deadline)
-}
-
-fn run(
-    fork: &mut dyn ProjectFork,
-    line: &str,
-    folder: &str,
-    deadline: Duration,
-) -> Result<(bool, bool, String), RepairError> {
     let command = ForkCommand::new(["/bin/sh", "-c", line], deadline)
         .in_folder(folder)
         .env("TZ", "UTC")
         .env("LC_ALL", "C.UTF-8");
-    let ran = fork.run(&command)?;
+    let ran = ground.fork()?.run(&command)?;
     let output = format!("{}{}", ran.out(), ran.err());
     let succeeded = ran.exit == Some(0) && !ran.timed_out;
     Ok((succeeded, ran.timed_out, excerpt(output.trim(), KEPT)))

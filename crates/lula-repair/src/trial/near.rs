@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{NearestTestsResult, VerificationRequest, looked, messages, without};
+use super::{NearestTestsResult, PartlyBackForks, VerificationRequest, looked, messages};
 use crate::detect::{DetectedTests, TestFramework};
 use crate::ground::{ForkSource, ProjectFork};
-use crate::search::{RepairError, examine_part};
+use crate::search::{RepairError, Reruns, examine_part};
 
 /// What the nearest tests showed, and what those of them said that fail.
 pub(super) type NearestTestsOutcome = (NearestTestsResult, Vec<(String, String)>);
@@ -26,7 +26,7 @@ pub(super) fn look(
     }
     let run = |fork: &mut dyn ProjectFork| {
         let part = |found| part(found, &picked);
-        match examine_part(fork, asked.tests, &part, asked.deadline) {
+        match examine_part(fork, asked.tests, &part, Reruns::at_first(), asked.deadline) {
             Ok(None) => Ok(None),
             Ok(Some(examined)) => {
                 let said = messages(&examined);
@@ -44,7 +44,10 @@ pub(super) fn look(
         broken.any(|id| before.passing.contains(id))
     });
     let alone = if breaks {
-        run(without(ground, asked.change)?.as_mut())?.map(|(looked, _)| looked)
+        run(PartlyBackForks::without(ground, asked.change)
+            .fork()?
+            .as_mut())?
+        .map(|(looked, _)| looked)
     } else {
         None
     };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{ChangedFile, TestBaseline, in_time, messages, results, unable};
 use crate::detect::TestSelection;
 use crate::ground::ForkSource;
-use crate::search::RepairError;
+use crate::search::{RepairError, Reruns};
 use crate::syntax::is_test_path;
 
 /// What the tests say in a fork with the new test files of another change over it. Nothing else of
@@ -23,7 +23,7 @@ pub fn others_tests(
             fork.write(&file.path, bytes)?;
         }
     }
-    let examined = match in_time(fork.as_mut(), tests, deadline) {
+    let examined = match in_time(fork.as_mut(), tests, Reruns::at_first(), deadline) {
         Ok(examined) => examined,
         Err(error) => {
             return Ok(TestBaseline {

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::{
-    ProjectTestResults, TestRunAttempt, VerificationEvidence, VerificationRequest, in_time, looked,
-    messages, put_back,
+    PartlyBackForks, ProjectTestResults, TWICE, TestRunAttempt, VerificationEvidence,
+    VerificationRequest, in_time, looked, messages,
 };
 use crate::detect::{TestFramework, TestSelection, detect_in, project_of};
 use crate::ground::{ForkSource, ProjectFork};
-use crate::search::RepairError;
+use crate::search::{DecidingTests, RepairError, Reruns};
 use lula_protocol::units::whole_seconds;
 
 /// Most projects whose tests are run beside those of the first.
@@ -27,9 +27,10 @@ impl TestRun {
     fn at(
         fork: &mut dyn ProjectFork,
         tests: &TestSelection,
+        reruns: Reruns<'_>,
         within: Duration,
     ) -> Result<Self, RepairError> {
-        let examined = in_time(fork, tests, within);
+        let examined = in_time(fork, tests, reruns, within);
         let seen = examined.as_ref().ok();
         Ok(Self {
             command: seen.map(|examined| examined.tests.argv.join(" ")),
@@ -116,13 +117,10 @@ impl JudgingSuites {
         };
         let found = others(ground.fork()?.as_ref(), asked, &first)?;
         if !found.is_empty() {
-            let mut base = ground.fork()?;
-            for file in asked.change {
-                put_back(base.as_mut(), file)?;
-            }
+            let mut base = PartlyBackForks::of(ground, asked.change, |_| true).fork()?;
             let mut before: Option<TestRun> = None;
             for folder in found {
-                let look = suites.other(base.as_mut(), &folder)?;
+                let look = suites.other(base.as_mut(), &folder, Reruns::at_first())?;
                 if look.looked.results().is_none() {
                     evidence.messages.push((folder, unable(&look.looked)));
                     continue;
@@ -156,14 +154,32 @@ impl JudgingSuites {
         Ok(suites)
     }
 
-    /// Runs the tests of every project once.
-    pub(super) fn look(&self, fork: &mut dyn ProjectFork) -> Result<TestRun, RepairError> {
+    /// Runs the tests of every project, and those that decide something twice.
+    pub(super) fn look(
+        &self,
+        forks: &dyn ForkSource,
+        decides: Option<&dyn Fn(&str) -> bool>,
+    ) -> Result<TestRun, RepairError> {
+        let mut fork = forks.fork()?;
         let mut seen = match &self.first {
-            Some(tests) => Some(TestRun::at(fork, tests, self.within)?),
+            Some(tests) => {
+                let deciding = decides.map(|decides| DecidingTests { decides, forks });
+                let reruns = reruns(deciding);
+                Some(TestRun::at(fork.as_mut(), tests, reruns, self.within)?)
+            }
             None => None,
         };
         for folder in &self.others {
-            let look = self.other(fork, folder)?;
+            let from_top = |id: &str| match folder.as_str() {
+                "" => id.to_owned(),
+                folder => format!("{folder}/{id}"),
+            };
+            let named = |id: &str| decides.is_some_and(|decides| decides(&from_top(id)));
+            let deciding = decides.map(|_| DecidingTests {
+                decides: &named,
+                forks,
+            });
+            let look = self.other(fork.as_mut(), folder, reruns(deciding))?;
             seen = Some(match seen {
                 Some(all) => all.and(look),
                 None => look,
@@ -172,16 +188,32 @@ impl JudgingSuites {
         seen.ok_or(RepairError::NoTests)
     }
 
-    fn other(&self, fork: &mut dyn ProjectFork, folder: &str) -> Result<TestRun, RepairError> {
+    fn other(
+        &self,
+        fork: &mut dyn ProjectFork,
+        folder: &str,
+        reruns: Reruns<'_>,
+    ) -> Result<TestRun, RepairError> {
         let tests = TestSelection {
             command: None,
             folder: folder.to_owned(),
         };
-        let look = TestRun::at(fork, &tests, self.within)?;
+        let look = TestRun::at(fork, &tests, reruns, self.within)?;
         Ok(match folder {
             "" => look,
             folder => look.named_from_top(folder),
         })
+    }
+}
+
+/// What is run again: with the change what fails, as always, and what decides; without it what fails, once.
+fn reruns(deciding: Option<DecidingTests<'_>>) -> Reruns<'_> {
+    match deciding {
+        Some(_) => Reruns {
+            deciding,
+            ..Reruns::at_first()
+        },
+        None => TWICE,
     }
 }
 

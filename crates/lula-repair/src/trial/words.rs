@@ -129,6 +129,9 @@ pub struct AcceptanceResult {
     pub after: bool,
     /// Whether its time ran out.
     pub timed_out: bool,
+    /// Whether it succeeded, and then did not: where its success would have shown something.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unsteady: bool,
     /// The end of what it printed.
     pub output: String,
 }
@@ -220,6 +223,18 @@ pub struct VerificationEvidence {
     pub command: Option<String>,
 }
 
+impl VerificationEvidence {
+    /// Whether any look saw a test that comes and goes.
+    pub fn is_unsteady(&self) -> bool {
+        let first = self.first.as_ref().map(|first| &first.with);
+        let looks = [Some(&self.before), Some(&self.after), first];
+        let more = [&self.as_is, &self.without, &self.tests_alone];
+        let all = looks.into_iter().chain(more.map(Option::as_ref)).flatten();
+        let mut results = all.filter_map(TestRunAttempt::results);
+        results.any(|results| !results.flaky.is_empty())
+    }
+}
+
 /// What the tests said before anything was done.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -245,6 +260,9 @@ pub struct TestBaseline {
     /// Acceptance commands on the project as it was.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accept: Vec<AcceptanceBaseline>,
+    /// How long all tests took once, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub took_ms: Option<u64>,
 }
 
 impl TestBaseline {

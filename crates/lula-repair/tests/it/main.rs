@@ -6,6 +6,7 @@ mod corpus;
 mod environments;
 mod first;
 mod javascript;
+mod judging;
 mod others;
 mod runners;
 #[path = "../support/unsandboxed.rs"]

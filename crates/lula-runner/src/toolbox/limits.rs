@@ -12,6 +12,10 @@ pub const DIFF: usize = 1 << 20;
 pub const REPLACED: usize = 8 << 20;
 /// Largest file that is read or written, in bytes.
 pub const FILE: u64 = 8 << 20;
+/// Largest picture that is returned, in bytes: what every provider takes.
+pub const PICTURE: usize = 1 << 20;
+/// Most pixels of a side of it.
+pub const PICTURE_SIDE: u32 = 8000;
 /// Most text one call returns, in bytes.
 pub const TEXT: usize = 256 << 10;
 /// Largest patch, in bytes.

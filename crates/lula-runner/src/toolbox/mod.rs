@@ -20,6 +20,7 @@ pub mod frame;
 pub mod limits;
 mod list;
 mod patch;
+mod picture;
 mod read;
 mod root;
 mod search;

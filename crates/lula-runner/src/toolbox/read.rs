@@ -4,8 +4,12 @@ use lula_protocol::call::ReadFile;
 use lula_protocol::output::OutlineSymbol;
 use lula_protocol::{Digest, TextOrigin, ToolOutput, ToolOutputDetails};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+
 use super::error::ToolError;
 use super::limits;
+use super::picture::{self, PictureHeader};
 use super::root::{ToolboxPath, WorkspaceRoot};
 
 /// How far into a file a NUL makes it binary, as git does it.
@@ -34,6 +38,9 @@ pub(super) fn file(root: &WorkspaceRoot, asked: &ReadFile) -> Result<ToolOutput,
         lossy,
     };
     if is_binary(&content.bytes) {
+        if let Some(found) = picture::look(&content.bytes) {
+            return Ok(picture_of(&path, &content.bytes, digest, found, asked));
+        }
         let text = format!("{path} is binary: {bytes} bytes, {digest}");
         return Ok(ToolOutput::new(text, TextOrigin::Lula).with(details(0, 0, 0, true, false)));
     }
@@ -83,6 +90,38 @@ pub(super) fn file(root: &WorkspaceRoot, asked: &ReadFile) -> Result<ToolOutput,
         .with(details(count, first, last, false, lossy));
     output.truncated = truncated;
     Ok(output)
+}
+
+/// What is told of a picture, with its bytes where they are wanted and few enough.
+fn picture_of(
+    path: &ToolboxPath,
+    bytes: &[u8],
+    digest: Digest,
+    found: PictureHeader,
+    asked: &ReadFile,
+) -> ToolOutput {
+    let PictureHeader {
+        media_type,
+        width,
+        height,
+    } = found;
+    let most = asked.picture_bytes.unwrap_or(0) as usize;
+    let fits =
+        bytes.len() <= most.min(limits::PICTURE) && width.max(height) <= limits::PICTURE_SIDE;
+    let size = bytes.len();
+    let text = format!(
+        "{path} is a picture: {media_type}, {width} × {height} pixels, {size} bytes, {digest}"
+    );
+    let details = ToolOutputDetails::Picture {
+        path: path.as_str().to_owned(),
+        digest,
+        bytes: size as u64,
+        media_type: media_type.to_owned(),
+        width,
+        height,
+        base64: fits.then(|| BASE64.encode(bytes)),
+    };
+    ToolOutput::new(text, TextOrigin::Lula).with(details)
 }
 
 /// The beginning of a text, cut between characters.

@@ -12,6 +12,8 @@ use super::NOTE;
 
 /// Tokens are estimated as this many bytes each.
 const BYTES_PER_TOKEN: u64 = 3;
+/// And pictures as so many each.
+const PICTURE: u64 = 2_500;
 /// So many messages at the end stay whole.
 const RECENT: usize = 6;
 /// A result that is longer loses its middle, and keeps so much of its two ends, in characters.
@@ -20,6 +22,9 @@ const HEAD: usize = 600;
 const END: usize = 300;
 /// The same of the last results, where they alone are too long.
 const LONG_RECENT: usize = 6_000;
+/// What stands for a picture.
+const NO_PICTURE: &str =
+    "[a picture is left out here to save space; read it again where it matters]";
 /// Longest summary, in characters.
 const SUMMARY: usize = 12_000;
 /// Most calls that are named where there is no summary.
@@ -29,10 +34,15 @@ const NAMED_CALLS: usize = 60;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SummaryFault(pub(super) String);
 
-/// About how many tokens something has.
-pub(super) fn estimate(value: &impl Serialize) -> u64 {
-    let bytes = serde_json::to_vec(value).map_or(0, |bytes| bytes.len() as u64);
-    bytes / BYTES_PER_TOKEN
+/// About how many tokens something has, with the messages in it: a picture counts by its size, not by
+/// its bytes.
+pub(super) fn estimate(value: &impl Serialize, messages: &[ModelMessage]) -> u64 {
+    let bytes = serde_json::to_vec(value).map_or(0, |bytes| bytes.len());
+    let pictures = messages.iter().flat_map(ModelMessage::pictures);
+    let (count, of_pictures) = pictures.fold((0, 0), |(count, bytes), picture| {
+        (count + 1, bytes + picture.len())
+    });
+    bytes.saturating_sub(of_pictures) as u64 / BYTES_PER_TOKEN + PICTURE * count
 }
 
 /// Whether there is something between the task and the last messages.
@@ -67,16 +77,18 @@ pub(super) fn shortened(messages: &[ModelMessage]) -> (Vec<ModelMessage>, u64) {
         shorten(message, LONG, HEAD, END);
     }
     unbind(&mut short);
-    let saved = estimate(&messages).saturating_sub(estimate(&short));
+    let saved = estimate(&messages, messages).saturating_sub(estimate(&short, &short));
     (short, saved)
 }
 
 fn shorten(message: &mut ModelMessage, long: usize, head: usize, end: usize) {
     for part in &mut message.parts {
-        if let MessagePart::Result { content, .. } = part
-            && content.chars().count() > long
-        {
-            *content = without_middle(content, head, end);
+        match part {
+            MessagePart::Result { content, .. } if content.chars().count() > long => {
+                *content = without_middle(content, head, end);
+            }
+            MessagePart::Image { .. } => *part = MessagePart::text(NO_PICTURE),
+            _ => {}
         }
     }
 }
@@ -168,7 +180,7 @@ pub(super) fn condensed(
     }
     short.extend_from_slice(&messages[last.max(first)..]);
     unbind(&mut short);
-    if estimate(&short) > room {
+    if estimate(&short, &short) > room {
         let begin = short.len().saturating_sub(RECENT).max(first);
         for message in &mut short[begin..] {
             shorten(message, LONG_RECENT, LONG_RECENT / 2, LONG_RECENT / 4);
@@ -334,7 +346,7 @@ mod tests {
         let mut talk = talk(1);
         talk.extend(turn(9, 90_000));
         let short = condensed(&talk, None, 2_000);
-        assert!(estimate(&short) < 6_000);
+        assert!(estimate(&short, &short) < 6_000);
         assert_eq!(short[..2], talk[..2]);
     }
 

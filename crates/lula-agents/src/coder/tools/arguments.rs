@@ -11,6 +11,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::AnswerRoom;
+use super::pictures::BYTES;
 use crate::nodes::shell;
 
 fn typed<T: DeserializeOwned>(arguments: &Value) -> Result<T, String> {
@@ -105,13 +107,14 @@ struct EditArguments {
     all: bool,
 }
 
-/// The tool of a call. A call describes an act; nothing in it speaks about permission. At most so many
-/// bytes of a file are read as can be shown.
-pub(super) fn action(call: &ModelToolCall, shown: usize) -> Result<ToolAction, String> {
+/// The tool of a call. A call describes an act; nothing in it speaks about permission. At most so much
+/// of a file is read as can be shown.
+pub(super) fn action(call: &ModelToolCall, room: AnswerRoom) -> Result<ToolAction, String> {
     let arguments = &call.arguments;
     Ok(match call.name.as_str() {
         "read_file" => ToolAction::ReadFile(ReadFile {
-            most_bytes: u32::try_from(shown).ok(),
+            most_bytes: u32::try_from(room.bytes).ok(),
+            picture_bytes: room.pictures.filter(|left| *left > 0).map(|_| BYTES),
             ..typed(arguments)?
         }),
         "list_files" => ToolAction::ListFiles(typed::<ListFiles>(arguments)?),
@@ -235,6 +238,13 @@ mod tests {
 
     use super::*;
 
+    fn room(bytes: usize) -> AnswerRoom {
+        AnswerRoom {
+            bytes,
+            pictures: None,
+        }
+    }
+
     fn call(name: &str, arguments: Value) -> ModelToolCall {
         ModelToolCall {
             id: "1".to_owned(),
@@ -244,7 +254,7 @@ mod tests {
     }
 
     fn texts(arguments: Value) -> Result<Vec<(String, String, bool)>, String> {
-        match action(&call("edit_file", arguments), 1000)? {
+        match action(&call("edit_file", arguments), room(1000))? {
             ToolAction::ApplyPatch(ApplyPatch::Texts { edits, .. }) => Ok(edits
                 .into_iter()
                 .map(|edit| (edit.old, edit.new, edit.all))
@@ -299,12 +309,12 @@ mod tests {
     fn a_command_has_a_directory_a_time_and_a_place_in_the_background() {
         let arguments = json!({"command": "make", "directory": "./web/", "timeout_s": 90,
             "background": true});
-        let ToolAction::Exec(exec) = action(&call("run", arguments), 1000).unwrap() else {
+        let ToolAction::Exec(exec) = action(&call("run", arguments), room(1000)).unwrap() else {
             panic!("no command");
         };
         assert_eq!((exec.cwd.as_str(), exec.timeout_ms), ("web", Some(90_000)));
         assert!(exec.background);
-        let error = action(&call("run", json!({"cmd": "ls"})), 1000).unwrap_err();
+        let error = action(&call("run", json!({"cmd": "ls"})), room(1000)).unwrap_err();
         assert!(error.contains("cmd"), "{error}");
     }
 
@@ -312,7 +322,7 @@ mod tests {
     fn a_file_is_read_as_far_as_it_can_be_shown() {
         let read = action(
             &call("read_file", json!({"path": "a", "from_line": 5})),
-            9000,
+            room(9000),
         );
         let ToolAction::ReadFile(read) = read.unwrap() else {
             panic!("no file");
@@ -323,7 +333,8 @@ mod tests {
     #[test]
     fn files_are_searched_by_one_glob_or_by_several() {
         let arguments = json!({"pattern": "x", "glob": "*.py", "globs": ["*.md"], "context": 2});
-        let ToolAction::Search(search) = action(&call("search", arguments), 1).unwrap() else {
+        let ToolAction::Search(search) = action(&call("search", arguments), room(1)).unwrap()
+        else {
             panic!("no search");
         };
         assert_eq!(search.glob.as_deref(), Some("*.py"));

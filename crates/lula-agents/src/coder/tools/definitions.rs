@@ -7,9 +7,16 @@ use crate::coder::submission::{self, SUBMIT};
 use crate::team::PROPOSE;
 use crate::work::CodingState;
 
-/// The tools that the coder may call.
-pub(in crate::coder) fn given(work: &CodingState) -> Vec<ModelTool> {
+/// The tools that the coder may call; `pictures` where its model takes them.
+pub(in crate::coder) fn given(work: &CodingState, pictures: bool) -> Vec<ModelTool> {
     let mut tools = offered();
+    if let Some(read) = tools
+        .iter_mut()
+        .find(|tool| pictures && tool.name == "read_file")
+    {
+        read.description
+            .push_str(" A picture (PNG, JPEG, GIF, WebP) is shown as one.");
+    }
     if let Some(handoff) = &work.task.handoff {
         tools.push(proposing());
         let allowed = &handoff.authority.tools;

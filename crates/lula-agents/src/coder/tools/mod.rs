@@ -2,6 +2,7 @@
 
 mod arguments;
 mod definitions;
+mod pictures;
 mod reports;
 
 use lula_graph::{NodeContext, VisitStop};
@@ -21,6 +22,7 @@ use crate::work::{CodingState, TestBaseline};
 pub(super) use arguments::text_of;
 pub(super) use definitions::given;
 pub(crate) use definitions::looking;
+pub(crate) use pictures::shown_parts;
 
 /// The context of a model that says nothing of it, in tokens.
 const USUAL_CONTEXT: u64 = 100_000;
@@ -34,11 +36,26 @@ const MOST: u64 = 48_000;
 const TODO: usize = 50;
 const TODO_TEXT: usize = 300;
 
-/// Most bytes of one answer that a model is shown.
-pub(super) fn room(model: &ModelChoice) -> usize {
-    let context = model.context.unwrap_or(USUAL_CONTEXT);
-    let bytes = (context.saturating_mul(TOKEN) / PART).clamp(LEAST, MOST);
-    usize::try_from(bytes).unwrap_or(usize::MAX)
+/// What a model can be shown of one answer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AnswerRoom {
+    /// Most bytes of its text.
+    pub(crate) bytes: usize,
+    /// How many more pictures the conversation holds; nothing where the model takes none.
+    pub(crate) pictures: Option<usize>,
+}
+
+impl AnswerRoom {
+    /// What a model can be shown in a conversation that holds so many pictures.
+    pub(crate) fn of(model: &ModelChoice, pictures: usize) -> Self {
+        let context = model.context.unwrap_or(USUAL_CONTEXT);
+        let bytes = (context.saturating_mul(TOKEN) / PART).clamp(LEAST, MOST);
+        let left = pictures::MOST.saturating_sub(pictures);
+        Self {
+            bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
+            pictures: model.settings.pictures.then_some(left),
+        }
+    }
 }
 
 /// A text as a model with so much room is shown it: both ends, at whole lines, with what is left out
@@ -53,7 +70,7 @@ pub(super) async fn call(
     work: &CodingState,
     place: &WorkspaceId,
     call: &ModelToolCall,
-    room: usize,
+    room: AnswerRoom,
     changed: &mut bool,
     ctx: &mut NodeContext<'_>,
 ) -> Result<Reply, VisitStop> {
@@ -62,8 +79,8 @@ pub(super) async fn call(
     }
     match call.name.as_str() {
         PROPOSE => propose(work, call, ctx).await,
-        "diff" => diff(place, room, ctx).await,
-        "test" => test(work, place, &call.arguments, room, ctx).await,
+        "diff" => diff(place, room.bytes, ctx).await,
+        "test" => test(work, place, &call.arguments, room.bytes, ctx).await,
         "todo" => todo(&call.arguments, ctx).await,
         _ => act(place, call, room, changed, ctx).await,
     }
@@ -110,17 +127,16 @@ fn forbidden(work: &CodingState, call: &ModelToolCall) -> Option<String> {
 pub(crate) async fn look(
     place: &WorkspaceId,
     call: &ModelToolCall,
-    model: &ModelChoice,
+    room: AnswerRoom,
     ctx: &mut NodeContext<'_>,
 ) -> Result<Reply, VisitStop> {
     if !looking().iter().any(|tool| tool.name == call.name) {
         let why = format!("there is no tool {:?} here", call.name);
         return Ok(Reply::failed(why));
     }
-    let room = room(model);
     let said = act(place, call, room, &mut false, ctx).await?;
     Ok(Reply {
-        text: shown(&said.text, room),
+        text: shown(&said.text, room.bytes),
         ..said
     })
 }
@@ -129,7 +145,7 @@ pub(crate) async fn look(
 async fn act(
     place: &WorkspaceId,
     call: &ModelToolCall,
-    room: usize,
+    room: AnswerRoom,
     changed: &mut bool,
     ctx: &mut NodeContext<'_>,
 ) -> Result<Reply, VisitStop> {
@@ -143,9 +159,9 @@ async fn act(
     let effect = RunEffect::Act {
         workspace: place.clone(),
         action,
-        shown: u32::try_from(room).ok(),
+        shown: u32::try_from(room.bytes).ok(),
     };
-    let said = done(effect, ctx).await?;
+    let said = pictures::told(done(effect, ctx).await?, room);
     *changed |= mutates && (!said.failed || by_command);
     Ok(said)
 }
@@ -202,11 +218,7 @@ async fn todo(arguments: &Value, ctx: &mut NodeContext<'_>) -> Result<Reply, Vis
     }
     let effect = RunEffect::Todo { items };
     let noted: Result<TodoSummary, String> = tried(ctx.effect(effect.request()).await)?;
-    Ok(noted.map_or_else(Reply::failed, |noted| Reply {
-        text: noted.summary,
-        failed: false,
-        refused: None,
-    }))
+    Ok(noted.map_or_else(Reply::failed, |noted| Reply::plain(noted.summary)))
 }
 
 /// A list among the arguments; an empty one where there is none.

@@ -14,24 +14,16 @@ const MESSAGE: usize = 1500;
 /// Most tests of each kind that are named.
 const NAMED: usize = 40;
 
-fn plain(text: String) -> Reply {
-    Reply {
-        text,
-        failed: false,
-        refused: None,
-    }
-}
-
 /// The change so far: its size, and as much of the diff as there is room for.
 pub(super) fn change(change: &CommittedChangeView, shown: usize) -> Reply {
     if change.diff.is_empty() {
-        return plain("nothing is changed so far".to_owned());
+        return Reply::plain("nothing is changed so far".to_owned());
     }
     let mut text = lula_edit::diff_stat(&change.diff);
     text.push('\n');
     let room = shown.saturating_sub(text.len());
     text.push_str(&lula_edit::diff_excerpt(&change.diff, room));
-    plain(text)
+    Reply::plain(text)
 }
 
 /// What the tests say now, and what of it they did not say before the change. Of tests that fail only
@@ -104,7 +96,7 @@ pub(super) fn tests(
             }
         }
     }
-    plain(excerpt(&text, shown, 0))
+    Reply::plain(excerpt(&text, shown, 0))
 }
 
 fn listed(text: &mut String, head: &str, ids: &[&String]) {

@@ -140,6 +140,7 @@ fn an_answer_takes_a_part_of_the_context() {
         max_tokens: 1000,
         settings: ModelSettings::default(),
     };
+    let room = |model: &ModelChoice| AnswerRoom::of(model, 0).bytes;
     assert_eq!(room(&model(Some(8_000))), 4_000);
     assert_eq!(room(&model(Some(32_000))), 12_000);
     assert_eq!(room(&model(None)), 37_500);
@@ -158,14 +159,18 @@ fn every_tool_that_is_offered_is_known_to_a_role_and_has_an_act() {
     let roles = AgentRoles::built_in();
     let coder = roles.get("coder").unwrap();
     let work = CodingState::begin(RunTask::new("do it", "/r"));
-    for tool in given(&work) {
+    let room = AnswerRoom {
+        bytes: 1000,
+        pictures: None,
+    };
+    for tool in given(&work, true) {
         if tool.name == SUBMIT {
             continue;
         }
         assert!(coder.tools.contains(&tool.name), "{}", tool.name);
         let own = matches!(tool.name.as_str(), "diff" | "test" | "todo");
         let call = asks(&tool.name, json!({}));
-        let known = arguments::action(&call, 1000).err().unwrap_or_default();
+        let known = arguments::action(&call, room).err().unwrap_or_default();
         assert!(
             own || !known.contains("there is no tool"),
             "{}: {known}",

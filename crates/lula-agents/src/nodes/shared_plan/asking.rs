@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::written::ProposedStep;
 use crate::coder::conversation::CoderConversation;
-use crate::coder::tools;
+use crate::coder::tools::{self, AnswerRoom};
 use crate::model_choice::{ChosenModel, VisitModelUsage};
 use crate::recovery::AttemptFailureClass;
 use crate::task::ModelChoice;
@@ -201,14 +201,16 @@ impl<'a> PlannerConversation<'a> {
         if answers || answer.calls.is_empty() {
             return Ok(false);
         }
-        let mut seen = Vec::new();
+        let (mut seen, mut shown) = (Vec::new(), Vec::new());
         for call in &answer.calls {
             self.looks += 1;
             let (text, failed) = if self.looks > LOOKS {
                 let text = "you have looked enough: answer with `plan` now".to_owned();
                 (text, true)
             } else {
-                let said = tools::look(&place, call, self.model, ctx).await?;
+                let room = AnswerRoom::of(self.model, self.talk.pictures() + shown.len() / 2);
+                let mut said = tools::look(&place, call, room, ctx).await?;
+                shown.extend(tools::shown_parts(&mut said));
                 (said.text, said.failed)
             };
             seen.push(result(call.id.clone(), &call.name, text, failed));
@@ -216,6 +218,7 @@ impl<'a> PlannerConversation<'a> {
         if self.looks > LOOKS * 2 {
             return Ok(false);
         }
+        seen.extend(shown);
         self.talk.say(results(seen));
         Ok(true)
     }

@@ -95,11 +95,7 @@ pub(in crate::nodes) async fn consider(
         patch,
         dag,
     };
-    Ok(left.with(patched).with(told(Reply {
-        text,
-        failed: false,
-        refused: None,
-    })))
+    Ok(left.with(patched).with(told(Reply::plain(text))))
 }
 
 /// The plan as an agent wants it, or everything that speaks against it.

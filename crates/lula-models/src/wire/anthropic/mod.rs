@@ -157,9 +157,12 @@ fn turn(turns: &mut Vec<(&'static str, Vec<Value>)>, role: &'static str, blocks:
 }
 
 fn blocks(message: &ModelMessage) -> Vec<Value> {
-    message
-        .parts
-        .iter()
+    // Results come first: the provider refuses calls that are not answered right behind them.
+    let is_result = |part: &&MessagePart| matches!(part, MessagePart::Result { .. });
+    let (results, others): (Vec<_>, Vec<_>) = message.parts.iter().partition(is_result);
+    results
+        .into_iter()
+        .chain(others)
         .filter_map(|part| match part {
             MessagePart::Text { text } if text.is_empty() => None,
             MessagePart::Text { text } => Some(json!({"type": "text", "text": text})),

@@ -79,9 +79,10 @@ impl PythonSuite {
         let left = || until.saturating_duration_since(Instant::now());
         let mut wishes = self.wishes(fork);
         let mut all: Vec<TestCase> = Vec::new();
-        let mut extra: &[&str] = &[];
         let mut hangs = 0;
         for _ in 0..RESUMPTIONS {
+            // Where some files cannot be read, what the others say is worth knowing.
+            let extra = &["--continue-on-collection-errors"];
             let reported = self.start(fork, targets, extra, &wishes, left())?;
             let Some(begun) = reported.begun().cloned() else {
                 return self.no_beginning(fork, &reported, all);
@@ -89,13 +90,6 @@ impl PythonSuite {
             self.note(&reported);
             let now = reported.tests().tests;
             let ended = reported.finished();
-            let collected = now.iter().any(|test| test.id.contains("::"));
-            let interrupted = ended && !collected && now.iter().any(|test| !passed(test));
-            if interrupted && extra.is_empty() {
-                // Some files could not be read; what the others say is worth knowing.
-                extra = &["--continue-on-collection-errors"];
-                continue;
-            }
             merge(&mut all, now);
             if ended {
                 return self.believed(fork, &reported, all);
