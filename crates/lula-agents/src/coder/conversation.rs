@@ -5,13 +5,12 @@
 mod compaction;
 
 use lula_graph::{EffectRequest, NodeContext, VisitStop};
-use lula_models::CONTEXT_OVERFLOW;
 use lula_models::normal::{
     MessagePart, MessageRole, ModelMessage, ModelRequest, ModelResponse, ThinkingEffort,
 };
 use lula_models::output::{ModelAnswer, ShapedRequest, ask_again, read, shape};
 use lula_models::spend::{input_bound, worst_case};
-use lula_models::{REPAIRS, normal::OutputShape};
+use lula_models::{BROKE_OFF, CONTEXT_OVERFLOW, REPAIRS, normal::OutputShape};
 
 use crate::effects::RunEffect;
 use crate::model_choice::{ChosenModel, VisitModelUsage};
@@ -197,8 +196,15 @@ impl<'a> CoderConversation<'a> {
             last.cache_here = true;
         }
         let sent = messages.len();
-        let effect = question(self.model, self.shaped.request.clone());
-        let answered: Result<ModelResponse, String> = tried(ctx.effect(effect).await)?;
+        let request = &self.shaped.request;
+        let mut answered = asked(self.model, request, ctx).await?;
+        // What was lost is charged all the same; another call is another effect with its own worst case.
+        if answered
+            .as_ref()
+            .is_err_and(|why| why.starts_with(BROKE_OFF))
+        {
+            answered = asked(self.model, request, ctx).await?;
+        }
         if let Ok(response) = &answered {
             self.tally.usage.add(&response.usage.unwrap_or_default());
             self.counted = response.usage.map(|usage| CountedPrompt {
@@ -287,6 +293,15 @@ impl<'a> CoderConversation<'a> {
         }
         Ok(None)
     }
+}
+
+/// Puts one question to a model.
+async fn asked(
+    model: &ModelChoice,
+    request: &ModelRequest,
+    ctx: &mut NodeContext<'_>,
+) -> Result<Result<ModelResponse, String>, VisitStop> {
+    tried(ctx.effect(question(model, request.clone())).await)
 }
 
 /// A question to a model as an effect, with the most it may cost held back.

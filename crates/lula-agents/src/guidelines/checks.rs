@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::task::TaskIntent;
-use crate::verdict::TestRunAttempt;
+use crate::verdict::{TestRunAttempt, no_longer_pass};
 use crate::work::CodingState;
 use lula_repair::is_test_path;
 
@@ -335,7 +335,15 @@ fn named_files(work: &CodingState, files: &[String]) -> CheckRating {
         return unknown("nothing tells which files matter");
     };
     let code: Vec<&String> = files.iter().filter(|path| !is_test_path(path)).collect();
-    let known = code.iter().filter(|path| brief.likely.contains(path));
+    // Where what the task names stands is where it points.
+    let holds = |path: &str| {
+        let hits = brief.hits.iter();
+        let mut found = hits.filter_map(|hit| hit.strip_prefix(path));
+        found.any(|rest| rest.starts_with(':'))
+    };
+    let known = code
+        .iter()
+        .filter(|path| brief.likely.contains(path) || holds(path));
     match (known.count(), code.len()) {
         (_, 0) => unknown("only tests are changed"),
         (known, all) if known == all => rated(2, "every file is one that the task speaks of"),
@@ -362,7 +370,7 @@ fn tests(check: GuidelineCheck, work: &CodingState) -> CheckRating {
             match (lost, before.passing.len()) {
                 (_, 0) => unknown("no test passed before"),
                 (0, all) => rated(2, format!("all {all} tests that passed still pass")),
-                (lost, _) => rated(-2, format!("{lost} tests that passed no longer do")),
+                (lost, _) => rated(-2, no_longer_pass(lost)),
             }
         }
         GuidelineCheck::Mended => {

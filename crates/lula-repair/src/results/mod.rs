@@ -24,14 +24,11 @@ use crate::report::{TestCase, TestOutcome};
 const MAX_MESSAGE: usize = 6000;
 
 fn case(id: String, outcome: TestOutcome, message: &str) -> TestCase {
-    let mut end = message.len().min(MAX_MESSAGE);
-    while !message.is_char_boundary(end) {
-        end -= 1;
-    }
     TestCase {
         id,
         outcome,
-        message: message[..end].to_owned(),
+        // What a test wanted and what it got stand at the end of what it said.
+        message: crate::trial::excerpt(message, MAX_MESSAGE),
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use lula_repair::trial::tail;
 use lula_runner_api::CommittedChangeView;
 
 use crate::runner_port::{Reply, excerpt};
@@ -92,7 +91,7 @@ pub(super) fn tests(
         let _ = writeln!(text, "\n{} {head}:", ids.len());
         for (index, id) in ids.iter().enumerate() {
             let said = now.messages.iter().find(|(named, _)| named == *id);
-            let said = said.map(|(_, said)| tail(said, MESSAGE).trim());
+            let said = said.map(|(_, said)| lula_repair::trial::excerpt(said.trim(), MESSAGE));
             let has_room = text.len() + MESSAGE < shown;
             let _ = match said.filter(|said| has_room && !said.is_empty()) {
                 Some(said) => writeln!(text, "<test name={id:?}>\n{said}\n</test>"),

@@ -86,7 +86,8 @@ const packageOf = (folder) => {
 };
 
 // What this process loads of the project's own packages, told when it ends: where a package names itself,
-// the file that it gets; else the first file of the package that was loaded.
+// the file that it gets; where the project's code gets a copy of one, that; else the first file of the
+// package that was loaded. A copy that other packages load, as tools do of what they are made of, is theirs.
 const testCode = /(^|[\\/])(tests?|__tests__|specs?|node_modules)[\\/]|[.\-_](test|spec)\.|(^|[\\/])(tests?|specs?|\.[^\\/]*)\.[cm]?[jt]s$/;
 const loads = () => {
   if (!names.length) return;
@@ -96,7 +97,8 @@ const loads = () => {
     const name = names.find((one) => request === one || String(request).startsWith(`${one}/`));
     if (name && !found[name] && parent?.filename && !foreign(parent.filename)) {
       try {
-        if (packageOf(path.dirname(parent.filename))?.name === name) found[name] = written(Module._resolveFilename(request, parent, ...rest));
+        const file = Module._resolveFilename(request, parent, ...rest);
+        if (packageOf(path.dirname(parent.filename))?.name === name || foreign(file)) found[name] = written(file);
       } catch {}
     }
     return load.call(this, request, parent, ...rest);
@@ -112,7 +114,7 @@ const loads = () => {
 // The first file of each of the project's packages that is no test.
 const first = (files, found) => {
   for (const file of files) {
-    const own = inside(file) && packageOf(path.dirname(file));
+    const own = inside(file) && !foreign(file) && packageOf(path.dirname(file));
     if (!own || !names.includes(own.name) || testCode.test(path.relative(own.folder, file))) continue;
     found[own.name] ??= written(file);
   }
