@@ -155,14 +155,7 @@ impl<'a> CoderConversation<'a> {
 
     /// Adds what a person wants the model to know, where it is the person's turn.
     fn tell(&mut self, note: &str) {
-        let text = format!("{NOTE}{note}");
-        let messages = &mut self.shaped.request.messages;
-        match messages.last_mut() {
-            Some(last) if last.role == MessageRole::User => {
-                last.parts.push(MessagePart::Text { text });
-            }
-            _ => messages.push(ModelMessage::user(text)),
-        }
+        noted(&mut self.shaped.request.messages, note);
     }
 
     /// Puts the conversation to the model, as long as the model takes it.
@@ -295,6 +288,22 @@ impl<'a> CoderConversation<'a> {
     }
 }
 
+/// Adds a note of a person at the end of what was said.
+fn noted(messages: &mut Vec<ModelMessage>, note: &str) {
+    let text = format!("{NOTE}{note}");
+    match messages.last_mut() {
+        Some(last) if last.role == MessageRole::User => {
+            // Some providers join the texts of a message as they are.
+            let apart = match last.parts.last() {
+                Some(MessagePart::Text { .. }) => "\n\n",
+                _ => "",
+            };
+            last.parts.push(MessagePart::text(format!("{apart}{text}")));
+        }
+        _ => messages.push(ModelMessage::user(text)),
+    }
+}
+
 /// Puts one question to a model.
 async fn asked(
     model: &ModelChoice,
@@ -318,4 +327,19 @@ fn question(model: &ModelChoice, request: ModelRequest) -> EffectRequest {
         at_most: worst.clone(),
     };
     effect.request().reserving(worst)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_stands_apart_from_what_was_said_before_it() {
+        let mut messages = vec![ModelMessage::user("What was seen.")];
+        noted(&mut messages, "use tabs");
+        assert_eq!(
+            messages[0].words(),
+            "What was seen.\n\nA note from the person you work for: use tabs"
+        );
+    }
 }

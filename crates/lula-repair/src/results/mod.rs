@@ -56,3 +56,16 @@ pub(crate) fn unnumbered(id: &str) -> &str {
         _ => id,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_message_keeps_its_end() {
+        let message = format!("{}left: 1\nright: 2", "a line of context\n".repeat(1000));
+        let kept = case("x".to_owned(), TestOutcome::Failed, &message).message;
+        assert!(kept.ends_with("left: 1\nright: 2"), "{kept}");
+        assert!(kept.starts_with("a line of context\n") && kept.contains("left out"));
+    }
+}
