@@ -19,7 +19,7 @@ use crate::verdict::{
     still_to_mend,
 };
 use crate::work::{CodingState, RetryPlan, RunStateEvent, TestBaseline};
-use lula_repair::trial::{excerpt, is_evidence};
+use lula_repair::trial::{beside, excerpt, is_evidence};
 
 /// Longest evidence handed to the next attempt, beside its sentence.
 const DETAIL: usize = 20_000;
@@ -253,8 +253,14 @@ fn detail(named: &[String], evidence: &VerificationEvidence) -> String {
     if said.is_empty() {
         said = rest;
     }
+    let mut before = "";
     for (id, message) in said.into_iter().take(TESTS) {
-        let _ = writeln!(text, "<test name={id:?}>\n{message}\n</test>");
+        let _ = writeln!(
+            text,
+            "<test name={id:?}>\n{}\n</test>",
+            beside(message, before)
+        );
+        before = message;
     }
     excerpt(&text, DETAIL)
 }

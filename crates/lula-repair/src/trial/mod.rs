@@ -26,7 +26,7 @@ use crate::syntax::is_test_path;
 pub use near::home;
 pub use others::others_tests;
 use projects::JudgingSuites;
-pub use texts::{excerpt, tail, uncoloured};
+pub use texts::{beside, excerpt, tail, uncoloured};
 pub use words::{
     AcceptanceBaseline, AcceptanceResult, ChangedFile, NearestTestsResult, ProjectTestResults,
     RepairSearchResult, TestBaseline, TestRunAttempt, VerificationEvidence,

@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 
+/// A shorter run of lines is shown again.
+const REPEATED: usize = 8;
+
 /// The last part of a text, on a character boundary.
 pub fn tail(text: &str, most: usize) -> &str {
     &text[text.ceil_char_boundary(text.len().saturating_sub(most))..]
@@ -28,6 +31,31 @@ pub fn excerpt(text: &str, most: usize) -> String {
         "{}\n[… {left_out} bytes left out …]\n{last}",
         &text[..first]
     )
+}
+
+/// A text without the longest run of lines that stands in the text shown before it too, as the source of
+/// one test does that fails for several of its parameters.
+pub fn beside(text: &str, before: &str) -> String {
+    let (lines, known): (Vec<&str>, Vec<&str>) = (text.lines().collect(), before.lines().collect());
+    // The end of the longest run, and its length: runs that end at the line before, by where they end there.
+    let (mut end, mut longest) = (0, 0);
+    let mut runs = vec![0_usize; known.len() + 1];
+    for (index, line) in lines.iter().enumerate() {
+        for (place, other) in known.iter().enumerate().rev() {
+            runs[place + 1] = if line == other { runs[place] + 1 } else { 0 };
+            if runs[place + 1] > longest {
+                (end, longest) = (index + 1, runs[place + 1]);
+            }
+        }
+    }
+    if longest < REPEATED {
+        return text.to_owned();
+    }
+    let mut shown: Vec<&str> = lines[..end - longest].to_vec();
+    let told = format!("[… {longest} lines as above …]");
+    shown.push(&told);
+    shown.extend(&lines[end..]);
+    shown.join("\n")
 }
 
 /// A text without the sequences that colour it or move the cursor of a terminal.
@@ -73,6 +101,20 @@ mod tests {
             excerpt(&"x".repeat(500), 90).len() < 150,
             "a long line is cut all the same"
         );
+    }
+
+    #[test]
+    fn what_was_shown_before_is_not_shown_again() {
+        let source: String = (0..30)
+            .map(|number| format!("    case {number},\n"))
+            .collect();
+        let said = |value: u32| format!("args = {value}\n{source}E  {value} is wrong");
+        assert_eq!(
+            beside(&said(2), &said(1)),
+            "args = 2\n[… 30 lines as above …]\nE  2 is wrong"
+        );
+        assert_eq!(beside("a\nb", "a\nb"), "a\nb", "little is shown again");
+        assert_eq!(beside("", "a"), "");
     }
 
     #[test]
