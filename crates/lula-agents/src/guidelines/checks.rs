@@ -347,6 +347,15 @@ fn named_files(work: &CodingState, files: &[String]) -> CheckRating {
     match (known.count(), code.len()) {
         (_, 0) => unknown("only tests are changed"),
         (known, all) if known == all => rated(2, "every file is one that the task speaks of"),
+        // Words that happen to be part of a path point nowhere.
+        (0, _)
+            if !brief
+                .likely
+                .iter()
+                .any(|path| work.task.text.contains(path)) =>
+        {
+            unknown("the task names no file")
+        }
         (0, _) => rated(-1, "no file is one that the task speaks of"),
         (known, all) => rated(
             0,
