@@ -421,7 +421,7 @@ fn a_copy_that_a_tool_is_made_of_is_no_concern_of_the_tests() {
     let bin = format!("require('cart');\n{TAPE_BIN}");
     let tested = |names: &str| {
         let test = format!(
-            "const {{ total }} = require({names:?});\ntest('total', (t) => t.equal(total(), 1, 'one'));\n"
+            "const {{ total }} = require('{names}');\ntest('total', (t) => t.equal(total(), 1, 'one'));\n"
         );
         let folder = project(&[
             (
@@ -449,6 +449,8 @@ fn a_copy_that_a_tool_is_made_of_is_no_concern_of_the_tests() {
         )
     };
     tested("../packages/cart").expect("the tests load the project's own code");
+    // A published copy beside it, as another package of the project may need, is nothing odd.
+    tested("../packages/cart');require('cart").expect("its own code is tested too");
     let Err(RepairError::EnvironmentBroken(broken)) = tested("cart") else {
         panic!("a published copy of a package of the project was believed");
     };

@@ -92,13 +92,15 @@ const testCode = /(^|[\\/])(tests?|__tests__|specs?|node_modules)[\\/]|[.\-_](te
 const loads = () => {
   if (!names.length) return;
   const found = {};
+  const copies = {};
   const load = Module._load;
   Module._load = function loaded(request, parent, ...rest) {
     const name = names.find((one) => request === one || String(request).startsWith(`${one}/`));
     if (name && !found[name] && parent?.filename && !foreign(parent.filename)) {
       try {
         const file = Module._resolveFilename(request, parent, ...rest);
-        if (packageOf(path.dirname(parent.filename))?.name === name || foreign(file)) found[name] = written(file);
+        if (packageOf(path.dirname(parent.filename))?.name === name) found[name] = written(file);
+        else if (foreign(file)) copies[name] ??= written(file);
       } catch {}
     }
     return load.call(this, request, parent, ...rest);
@@ -107,6 +109,8 @@ const loads = () => {
     first(Object.keys(Module._cache), found);
     // Modules of imports are in no table that can be asked, but a debugger is told of every script.
     if (!Object.keys(found).length) first(scripts(), found);
+    // Where its own code is loaded too, that is what is tested.
+    for (const name of Object.keys(copies)) found[name] ??= copies[name];
     if (Object.keys(found).length) say('origins', { origins: found });
   });
 };
