@@ -174,7 +174,10 @@ impl RunReport {
         }
         if let (Some(branch), false) = (branch, self.missing.is_empty()) {
             // What is typed is no excerpt.
-            let goals = self.missing.iter().map(|one| one.goal.trim_end_matches('…'));
+            let goals = self
+                .missing
+                .iter()
+                .map(|one| one.goal.trim_end_matches('…'));
             let goals: Vec<&str> = goals.collect();
             let rest = visible(&goals.join("; ")).replace('\'', "");
             let text = format!("git switch {branch} && lula run '{rest}'   goes on with the rest");
