@@ -1,7 +1,7 @@
 //! Handing a change in is a question: what comes of it is told in the same conversation.
 
 use lula_models::mock::MockModelServer;
-use lula_models::script::ModelScript;
+use lula_models::script::{ModelScript, ScriptedFault};
 use serde_json::{Value, json};
 
 use crate::support::{FIX, LulaEnv, MENDED, Models, Repo, edit, git, run_with};
@@ -112,10 +112,11 @@ fn a_bug_report_over_a_green_suite_is_verified_by_a_test_that_its_coder_is_asked
     let ran = run_with(&world, &Models::strong(&server), task, &[]);
     let report = ran.exits(0).json();
     assert_eq!(report["attempts"][0]["class"], "no_evidence");
+    let third = sent(&server, 2);
+    assert!(third.contains("Not verified"), "{third}");
     assert!(
-        sent(&server, 2).contains("Not verified"),
-        "{}",
-        sent(&server, 2)
+        !third.contains("--accept"),
+        "a model has no such flag: {third}"
     );
     let branch = report["delivered"]["branch"].as_str().unwrap();
     let delivered = git(
@@ -197,4 +198,34 @@ fn a_decision_that_a_coder_needs_is_a_persons() {
         .exits(0);
     let second = sent(&server, 1);
     assert!(second.contains("decided: return None"), "{second}");
+}
+
+#[test]
+fn an_answer_that_breaks_off_is_asked_for_again() {
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
+    let script = ModelScript::default()
+        .then_fail(ScriptedFault {
+            cut_after: Some(40),
+            ..ScriptedFault::default()
+        })
+        .then_call("edit_file", edit())
+        .then_call(
+            "submit",
+            submits("The last item is the one at -1\n\nIndices begin at 0."),
+        );
+    let server = MockModelServer::start(script).unwrap();
+    let task = "last([1, 2]) raises an IndexError for every list that is not empty, which it should never do";
+    let ran = run_with(&world, &Models::strong(&server), task, &[]);
+    let report = ran.exits(0).json();
+    assert_eq!(server.arrived().len(), 3, "{report}");
+    // The commit says what the task was, cut between words, and what its coder says of the change.
+    let branch = report["delivered"]["branch"].as_str().unwrap();
+    let message = git(&world.work(), &["log", "-1", "--format=%B", branch]);
+    let subject = "Last([1, 2]) raises an IndexError for every list that is not empty,…";
+    assert_eq!(message.lines().next(), Some(subject), "{message}");
+    assert!(
+        message.contains("\n\nThe last item is the one at -1\n\nIndices begin"),
+        "{message}"
+    );
 }

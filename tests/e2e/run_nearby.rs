@@ -102,7 +102,7 @@ fn a_change_that_breaks_what_is_far_away_does_not_pass() {
         .exits(1)
         .json();
     let why = report["attempts"][0]["evidence"].as_str().unwrap();
-    assert!(why.contains("1 tests that passed no longer do"), "{why}");
+    assert!(why.contains("1 test that passed no longer does"), "{why}");
     assert!(why.contains("tests.test_c.Far.test_c"), "{why}");
     let shown = world.run(&["show", "last", "--json"]).exits(0).json();
     assert_eq!(shown["state"]["evidence"]["first"]["enough"], false);

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use lula_models::name::ModelEndpoint;
 use lula_models::normal::{ModelRequest, ModelResponse};
 use lula_models::spend::{SharedSpendLedger, SpendLedger};
-use lula_models::{CallPatience, ModelClient};
+use lula_models::{BROKE_OFF, CallPatience, ModelClient};
 use lula_protocol::{BudgetAmounts, BudgetDimension};
 
 /// Why a model gave no answer, and what that cost.
@@ -111,7 +111,11 @@ impl ModelPort for ProviderModels {
         match exchange.result {
             Ok(response) => Ok((response, spent)),
             Err(error) => Err(ModelCallError {
-                message: error.to_string(),
+                message: if error.broke_off() {
+                    format!("{BROKE_OFF}: {error}")
+                } else {
+                    error.to_string()
+                },
                 spent,
             }),
         }

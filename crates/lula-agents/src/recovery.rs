@@ -217,10 +217,10 @@ pub fn recover(
         .filter(|failure| failure.is_counted())
         .count();
     if tries > usize::try_from(max_loops).unwrap_or(usize::MAX) {
-        return halt(format!(
-            "{tries} attempts failed, the last one: {}",
-            last.evidence
-        ));
+        return halt(match tries {
+            1 => format!("the only attempt failed: {}", last.evidence),
+            _ => format!("{tries} attempts failed, the last one: {}", last.evidence),
+        });
     }
     // A fresh start, too, goes on in its own conversation.
     let fresh = in_a_row(failures).is_multiple_of(IN_CONVERSATION + 1);
@@ -329,6 +329,17 @@ mod tests {
             RetryTarget::Coder,
             "a conversation that broke off is over"
         );
+    }
+
+    #[test]
+    fn one_attempt_is_told_as_one() {
+        let one = failed(AttemptFailureClass::TestFail, "test_a");
+        let told = |times: usize| match recover(&vec![one.clone(); times], 0, 0, true) {
+            AttemptRecovery::Halt(why) => why,
+            retry @ AttemptRecovery::Retry { .. } => panic!("{retry:?}"),
+        };
+        assert_eq!(told(1), "the only attempt failed: why");
+        assert_eq!(told(2), "2 attempts failed, the last one: why");
     }
 
     #[test]

@@ -173,7 +173,12 @@ impl RunReport {
             lines.push(Notice::Fact(visible(&text)));
         }
         if let (Some(branch), false) = (branch, self.missing.is_empty()) {
-            let goals: Vec<&str> = self.missing.iter().map(|one| one.goal.as_str()).collect();
+            // What is typed is no excerpt.
+            let goals = self
+                .missing
+                .iter()
+                .map(|one| one.goal.trim_end_matches('…'));
+            let goals: Vec<&str> = goals.collect();
             let rest = visible(&goals.join("; ")).replace('\'', "");
             let text = format!("git switch {branch} && lula run '{rest}'   goes on with the rest");
             lines.push(Notice::Hint(text));

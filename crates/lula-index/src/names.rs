@@ -88,6 +88,13 @@ pub(crate) fn is_stop_word(word: &str) -> bool {
     STOP.contains(&word) || COMMON.iter().any(|common| stem(common) == word)
 }
 
+/// Words of what a task asks for, without the endings that [`words`] takes off. Code has methods of that
+/// name everywhere; one that is meant is named as code is.
+pub(crate) fn is_request(word: &str) -> bool {
+    const REQUESTS: [&str; 6] = ["add", "implement", "introduc", "remov", "renam", "support"];
+    REQUESTS.contains(&word)
+}
+
 /// Words that every report of a bug is written with, and hardly any code is named by alone.
 const COMMON: [&str; 104] = [
     "about",

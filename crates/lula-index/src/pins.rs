@@ -94,6 +94,7 @@ impl SymbolIndex {
             let parent = file.tags.symbols[pin.1].parent;
             let parent = parent.and_then(|parent| file.tags.symbols.get(parent as usize));
             let owned = parent.is_some_and(|parent| named.contains(self.names.get(parent.name)));
+            let owned = owned || named.contains(module(file.path));
             (!owned, FileStanding::of(file.path))
         };
         for all in found.values_mut() {
@@ -108,6 +109,12 @@ impl SymbolIndex {
         found.retain(|name, _| !names::is_common_word(name));
         found
     }
+}
+
+/// What the code of a file is called by others: `lcs` for `src/algorithms/lcs.rs`.
+fn module(path: &str) -> &str {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.split('.').next().unwrap_or(name)
 }
 
 /// Each definition once, in the order they come.

@@ -100,7 +100,8 @@ impl Relevance {
         let words: HashSet<String> = names::words(text)
             .into_iter()
             .chain(task.names.iter().flat_map(|name| names::words(name)))
-            .filter(|word| !names::is_stop_word(word) && !silent.contains(word))
+            .filter(|word| !names::is_stop_word(word) && !names::is_request(word))
+            .filter(|word| !silent.contains(word))
             .collect();
         let telling = if words.is_empty() {
             HashMap::new()

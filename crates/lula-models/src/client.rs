@@ -36,8 +36,9 @@ impl Default for CallPatience {
     fn default() -> Self {
         Self {
             streamed: true,
-            idle: Duration::from_mins(1),
-            total: Duration::from_mins(10),
+            // A model that thinks, or waits for its turn at a busy server, says nothing for minutes.
+            idle: Duration::from_mins(5),
+            total: Duration::from_mins(30),
         }
     }
 }
@@ -183,6 +184,7 @@ impl ModelClient {
         };
         let mut cuts = 0;
         let mut waited = Duration::ZERO;
+        let mut failed: Option<ModelError> = None;
         loop {
             let _admitted = self.admit(endpoint)?;
             let queue = self.bucket(endpoint, RateBucket::take);
@@ -194,7 +196,12 @@ impl ModelClient {
             waited += queue;
             let bound = input_bound(&body, request.pictures(), endpoint.context);
             let worst = worst_case(&endpoint.price, bound, u64::from(request.max_tokens));
-            let hold = purse.reserve(&worst).await?;
+            let hold = match (purse.reserve(&worst).await, failed.take()) {
+                (Ok(hold), _) => hold,
+                // What went wrong says more than that another try is not covered.
+                (Err(_), Some(error)) => return Err(error),
+                (Err(uncovered), None) => return Err(uncovered.into()),
+            };
             let begun = self.clock.now();
             let attempt = CallAttempt {
                 client: self,
@@ -281,6 +288,7 @@ impl ModelClient {
             }
             self.clock.sleep(wait).await;
             waited += wait;
+            failed = Some(error);
         }
     }
 

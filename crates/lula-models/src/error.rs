@@ -2,14 +2,20 @@
 
 use std::time::Duration;
 
+use crate::attempt::trouble;
 use crate::output::AnswerFault;
 use crate::output::schema::UnsupportedSchema;
+use crate::resilience::TryFailure;
 use crate::spend::SpendLedgerError;
 use crate::transport::TransportError;
 use crate::wire::{ServerFailure, ServerFailureKind, WireError};
 
 /// What is said where a prompt is longer than a model takes; what asks for it to be made shorter.
 pub const CONTEXT_OVERFLOW: &str = "the prompt does not fit the model's context";
+
+/// What is said where an answer broke off or did not come: the same question may be put once more, at
+/// the price of another call.
+pub const BROKE_OFF: &str = "the answer broke off";
 
 /// Why a model gave no answer that can be used. Holds no key and no prompt.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -87,6 +93,11 @@ impl ModelError {
     /// Whether a shorter prompt could help.
     pub const fn wants_compaction(&self) -> bool {
         matches!(self, Self::ContextOverflow { .. })
+    }
+
+    /// Whether the call was begun and its answer lost: another call may well have one.
+    pub fn broke_off(&self) -> bool {
+        trouble(self) == TryFailure::Cut
     }
 
     /// Whether another model could help.

@@ -51,4 +51,4 @@ pub use client::{CallPatience, CallTry, ClientPolicies, ModelClient, ModelExchan
 pub use clock::{
     MonotonicClock, RandomSource, SeededRandomSource, SystemMonotonicClock, SystemRandomSource,
 };
-pub use error::{CONTEXT_OVERFLOW, ModelError};
+pub use error::{BROKE_OFF, CONTEXT_OVERFLOW, ModelError};

@@ -91,7 +91,7 @@ fn a_conflict_of_places_and_one_of_meanings_are_resolved() {
             does(&own("folder"), &[writes("store/a.txt", "a\n")]),
         ),
         rated("rates", 2),
-        bills("it merges, and then", 6),
+        bills("What was done is in your copy", 6),
         after(&sent("rates-seen"), bills(&own("bill"), 3)),
         looks("file-seen"),
         looks("rates-seen"),

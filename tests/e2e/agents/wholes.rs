@@ -16,15 +16,10 @@ fn what_came_together_is_delivered_as_a_part_where_one_task_failed() {
         &own("alpha"),
         &[("submit", json!({"summary": "I cannot: it needs cli.py"}))],
     );
+    let mut gamma = module("gamma", &["alpha"]);
+    gamma["goal"] = json!("do the gamma thing\n\nAs alpha does it.");
     let server = scripted(vec![
-        plan(
-            TASK,
-            &[
-                module("alpha", &[]),
-                module("beta", &[]),
-                module("gamma", &["alpha"]),
-            ],
-        ),
+        plan(TASK, &[module("alpha", &[]), module("beta", &[]), gamma]),
         gives_up,
         builds("beta"),
         // The planner lets the failure stand, knowing what the agent said.

@@ -5,13 +5,12 @@
 mod compaction;
 
 use lula_graph::{EffectRequest, NodeContext, VisitStop};
-use lula_models::CONTEXT_OVERFLOW;
 use lula_models::normal::{
     MessagePart, MessageRole, ModelMessage, ModelRequest, ModelResponse, ThinkingEffort,
 };
 use lula_models::output::{ModelAnswer, ShapedRequest, ask_again, read, shape};
 use lula_models::spend::{input_bound, worst_case};
-use lula_models::{REPAIRS, normal::OutputShape};
+use lula_models::{BROKE_OFF, CONTEXT_OVERFLOW, REPAIRS, normal::OutputShape};
 
 use crate::effects::RunEffect;
 use crate::model_choice::{ChosenModel, VisitModelUsage};
@@ -161,14 +160,7 @@ impl<'a> CoderConversation<'a> {
 
     /// Adds what a person wants the model to know, where it is the person's turn.
     fn tell(&mut self, note: &str) {
-        let text = format!("{NOTE}{note}");
-        let messages = &mut self.shaped.request.messages;
-        match messages.last_mut() {
-            Some(last) if last.role == MessageRole::User => {
-                last.parts.push(MessagePart::Text { text });
-            }
-            _ => messages.push(ModelMessage::user(text)),
-        }
+        noted(&mut self.shaped.request.messages, note);
     }
 
     /// Puts the conversation to the model, as long as the model takes it.
@@ -202,8 +194,15 @@ impl<'a> CoderConversation<'a> {
             last.cache_here = true;
         }
         let sent = messages.len();
-        let effect = question(self.model, self.shaped.request.clone());
-        let answered: Result<ModelResponse, String> = tried(ctx.effect(effect).await)?;
+        let request = &self.shaped.request;
+        let mut answered = asked(self.model, request, ctx).await?;
+        // What was lost is charged all the same; another call is another effect with its own worst case.
+        if answered
+            .as_ref()
+            .is_err_and(|why| why.starts_with(BROKE_OFF))
+        {
+            answered = asked(self.model, request, ctx).await?;
+        }
         if let Ok(response) = &answered {
             self.tally.usage.add(&response.usage.unwrap_or_default());
             self.counted = response.usage.map(|usage| CountedPrompt {
@@ -294,6 +293,31 @@ impl<'a> CoderConversation<'a> {
     }
 }
 
+/// Adds a note of a person at the end of what was said.
+fn noted(messages: &mut Vec<ModelMessage>, note: &str) {
+    let text = format!("{NOTE}{note}");
+    match messages.last_mut() {
+        Some(last) if last.role == MessageRole::User => {
+            // Some providers join the texts of a message as they are.
+            let apart = match last.parts.last() {
+                Some(MessagePart::Text { .. }) => "\n\n",
+                _ => "",
+            };
+            last.parts.push(MessagePart::text(format!("{apart}{text}")));
+        }
+        _ => messages.push(ModelMessage::user(text)),
+    }
+}
+
+/// Puts one question to a model.
+async fn asked(
+    model: &ModelChoice,
+    request: &ModelRequest,
+    ctx: &mut NodeContext<'_>,
+) -> Result<Result<ModelResponse, String>, VisitStop> {
+    tried(ctx.effect(question(model, request.clone())).await)
+}
+
 /// A question to a model as an effect, with the most it may cost held back.
 fn question(model: &ModelChoice, request: ModelRequest) -> EffectRequest {
     let body = serde_json::to_vec(&request).unwrap_or_default();
@@ -308,4 +332,19 @@ fn question(model: &ModelChoice, request: ModelRequest) -> EffectRequest {
         at_most: worst.clone(),
     };
     effect.request().reserving(worst)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_stands_apart_from_what_was_said_before_it() {
+        let mut messages = vec![ModelMessage::user("What was seen.")];
+        noted(&mut messages, "use tabs");
+        assert_eq!(
+            messages[0].words(),
+            "What was seen.\n\nA note from the person you work for: use tabs"
+        );
+    }
 }

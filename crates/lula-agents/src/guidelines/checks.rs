@@ -1,9 +1,11 @@
 //! Guidelines that code can rate: what a diff shows, and what tests said.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::task::TaskIntent;
-use crate::verdict::TestRunAttempt;
+use crate::verdict::{TestRunAttempt, no_longer_pass};
 use crate::work::CodingState;
 use lula_repair::is_test_path;
 
@@ -156,6 +158,22 @@ fn unknown(why: &str) -> CheckRating {
     (None, why.to_owned())
 }
 
+/// Whether a test loses nothing by a line that is gone: no code, or an import that now names more.
+fn is_kept(line: &str, added: &[String]) -> bool {
+    const IMPORTS: [&str; 6] = ["import ", "from ", "use ", "const ", "require", "#include"];
+    let line = line.trim();
+    let words = |line: &str| -> BTreeSet<String> {
+        let words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
+        words.map(str::to_owned).collect()
+    };
+    let imports = || IMPORTS.iter().any(|start| line.starts_with(start));
+    let names_more = || {
+        let own = words(line);
+        added.iter().any(|new| words(new).is_superset(&own))
+    };
+    line.is_empty() || is_comment(line) || (imports() && names_more())
+}
+
 /// Rates a diff alone.
 pub(super) fn rate_diff(check: GuidelineCheck, limit: Option<u32>, diff: &str) -> CheckRating {
     let hunks = DiffHunksByFile::read(diff);
@@ -165,7 +183,7 @@ pub(super) fn rate_diff(check: GuidelineCheck, limit: Option<u32>, diff: &str) -
         GuidelineCheck::TestsUntouched => {
             let cut: Vec<&str> = hunks
                 .tests()
-                .filter(|file| !file.removed.is_empty())
+                .filter(|file| file.removed.iter().any(|line| !is_kept(line, &file.added)))
                 .map(|file| file.path.as_str())
                 .collect();
             if cut.is_empty() {
@@ -335,10 +353,27 @@ fn named_files(work: &CodingState, files: &[String]) -> CheckRating {
         return unknown("nothing tells which files matter");
     };
     let code: Vec<&String> = files.iter().filter(|path| !is_test_path(path)).collect();
-    let known = code.iter().filter(|path| brief.likely.contains(path));
+    // Where what the task names stands is where it points.
+    let holds = |path: &str| {
+        let hits = brief.hits.iter();
+        let mut found = hits.filter_map(|hit| hit.strip_prefix(path));
+        found.any(|rest| rest.starts_with(':'))
+    };
+    let known = code
+        .iter()
+        .filter(|path| brief.likely.contains(path) || holds(path));
     match (known.count(), code.len()) {
         (_, 0) => unknown("only tests are changed"),
         (known, all) if known == all => rated(2, "every file is one that the task speaks of"),
+        // Words that happen to be part of a path point nowhere.
+        (0, _)
+            if !brief
+                .likely
+                .iter()
+                .any(|path| work.task.text.contains(path)) =>
+        {
+            unknown("the task names no file")
+        }
         (0, _) => rated(-1, "no file is one that the task speaks of"),
         (known, all) => rated(
             0,
@@ -362,7 +397,7 @@ fn tests(check: GuidelineCheck, work: &CodingState) -> CheckRating {
             match (lost, before.passing.len()) {
                 (_, 0) => unknown("no test passed before"),
                 (0, all) => rated(2, format!("all {all} tests that passed still pass")),
-                (lost, _) => rated(-2, format!("{lost} tests that passed no longer do")),
+                (lost, _) => rated(-2, no_longer_pass(lost)),
             }
         }
         GuidelineCheck::Mended => {

@@ -4,7 +4,7 @@ use super::confidence::{contributions, learn, score, weigh};
 use super::*;
 use crate::task::RunTask;
 use crate::verdict::{ProjectTestResults, RunVerdict, TestRunAttempt, VerificationEvidence};
-use crate::work::{CoderProposal, RunStateEvent, TestBaseline};
+use crate::work::{CoderBrief, CoderProposal, RunStateEvent, TestBaseline};
 
 const CLEAN: &str = "--- a/a.py\n+++ b/a.py\n@@ -1,1 +1,1 @@\n-x = 1\n+x = 2\n";
 const BAD: &str = "--- a/tests/test_a.py\n+++ b/tests/test_a.py\n@@ -1,2 +1,2 @@\n import a\n-assert a\n+@pytest.mark.skip\n";
@@ -304,4 +304,31 @@ proptest! {
 fn a_changed_line_that_looks_like_a_header_is_a_line() {
     let diff = "--- a/x.md\n+++ b/x.md\n@@ -1,1 +1,2 @@\n one\n+++ b/tests/test_y.py\n";
     assert_eq!(DiffHunksByFile::read(diff).lines(), 1);
+}
+
+#[test]
+fn a_change_is_elsewhere_only_where_the_task_names_a_place() {
+    let rated = |text: &str, hits: &[&str]| {
+        let mut work = CodingState::begin(RunTask::new(text, "/r"));
+        work.brief = Some(CoderBrief {
+            likely: vec!["src/types.py".to_owned()],
+            hits: hits.iter().map(|hit| (*hit).to_owned()).collect(),
+            files: Vec::new(),
+            more: 0,
+            map: String::new(),
+            instructions: Vec::new(),
+        });
+        work.proposal = Some(CoderProposal {
+            by: "a/model".to_owned(),
+            summary: String::new(),
+            diff: CLEAN.to_owned(),
+            files: vec!["src/core.py".to_owned()],
+            tree: lula_protocol::Digest::of_bytes(b"tree"),
+        });
+        checks::rate(GuidelineCheck::NamedFiles, None, &work).0
+    };
+    assert_eq!(rated("the types are shown twice", &[]), None);
+    assert_eq!(rated("src/types.py shows them twice", &[]), Some(-1));
+    let hit = "src/core.py:3:def make_metavar(self):";
+    assert_eq!(rated("make_metavar() shows them twice", &[hit]), Some(2));
 }

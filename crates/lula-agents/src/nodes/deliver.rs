@@ -11,7 +11,7 @@ use lula_protocol::interrupt::ApprovalRule;
 use lula_protocol::{Digest, RunId};
 use lula_runner_api::{ChangeDelivery, DeliveredView, TaskHistory};
 
-use super::task_commits::task_commits;
+use super::task_commits::{body, subject, task_commits};
 use super::{repositories, tried, whole_review, workspace};
 use crate::effects::{RepositoryChangeDelivery, RunEffect};
 use crate::graph::{CodingGraph, RunNodeExit};
@@ -100,15 +100,7 @@ async fn first_delivery(
     let recorded = ctx.head().await?;
     let run = ctx.run();
     let verdict = work.verdict.as_ref().map_or("none", RunVerdict::name);
-    let title: String = work
-        .task
-        .text
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .chars()
-        .take(72)
-        .collect();
+    let title = subject(&work.task.text);
     let why = work.verdict.as_ref().map_or("", RunVerdict::why);
     // A person who reads only the trailers should know that nothing shows that it is right.
     let reason = match &work.verdict {
@@ -120,8 +112,14 @@ async fn first_delivery(
         _ => String::new(),
     };
     let reason = format!("{reason}{}", partial_trailers(work));
+    // What the coder says of its change; what a plan came to is said by its tasks.
+    let said = if work.joint.is_none() {
+        body(&proposal.summary)
+    } else {
+        String::new()
+    };
     let message = format!(
-        "{title}\n\n{}{}\n\nLula-Run: {run}\nLula-Model: {}\nLula-Verdict: \
+        "{title}\n\n{said}{}{}\n\nLula-Run: {run}\nLula-Model: {}\nLula-Verdict: \
          {verdict}\n{reason}Lula-Audit: {}\n",
         why,
         missing_tasks(work),

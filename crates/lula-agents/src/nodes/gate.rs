@@ -278,6 +278,6 @@ mod tests {
         let NextAttempt::None(why) = next(&work, 0) else {
             panic!("another attempt");
         };
-        assert!(why.contains("1 attempts failed"), "{why}");
+        assert!(why.contains("the only attempt failed"), "{why}");
     }
 }

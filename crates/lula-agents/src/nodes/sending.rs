@@ -151,7 +151,11 @@ fn handoff(
     if let Some(candidate) = candidate {
         inputs.push(AgentInput {
             from: "what did not fit".to_owned(),
-            text: excerpt(&candidate.said, TOLD),
+            text: format!(
+                "This task was done once. What was done is in your copy, over what the others did \
+                 meanwhile, and the two do not go together:\n{}",
+                excerpt(&candidate.said, TOLD)
+            ),
         });
     }
     let authority = RunAuthority {

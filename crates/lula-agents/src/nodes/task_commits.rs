@@ -30,12 +30,7 @@ impl TaskCommitWords {
         };
         Self {
             subject: subject(&step.goal),
-            // A line of it must not be read as a trailer.
-            body: body
-                .chars()
-                .take(BODY)
-                .collect::<String>()
-                .replace("\nLula-", "\n Lula-"),
+            body: self::body(body),
             trailers: format!(
                 "Lula-Run: {run}\nLula-Task: {}\nLula-Model: {}\n",
                 step.id, returned.by
@@ -48,8 +43,21 @@ impl TaskCommitWords {
     }
 
     pub(super) fn message(&self) -> String {
-        format!("{}\n\n{}\n\n{}", self.subject, self.body, self.trailers)
+        format!("{}\n\n{}{}", self.subject, self.body, self.trailers)
     }
+}
+
+/// What was said of a change as the body of a commit's message, with the blank line behind it; nothing
+/// where nothing was said.
+pub(super) fn body(said: &str) -> String {
+    let said = said.trim();
+    if said.is_empty() {
+        return String::new();
+    }
+    let said: String = said.chars().take(BODY).collect();
+    // A line of it must not be read as a trailer.
+    let said = format!("\n{said}").replace("\nLula-", "\n Lula-");
+    format!("{}\n\n", said.trim_start_matches('\n'))
 }
 
 /// The first line of a goal as the subject of a commit: a capital letter, no full stop, and at most so

@@ -15,10 +15,11 @@ use crate::nodes::{gate, repositories, second_look, tried, workspace};
 use crate::recovery::{AttemptFailure, AttemptFailureClass, AttemptRecovery, recover};
 use crate::test_selection::{self, SelectedTests};
 use crate::verdict::{
-    GoalTests, RunVerdict, TestComparison, VerificationEvidence, judge, lacks_proof, still_to_mend,
+    FOR_A_PERSON, GoalTests, RunVerdict, TestComparison, VerificationEvidence, judge, lacks_proof,
+    still_to_mend,
 };
 use crate::work::{CodingState, RetryPlan, RunStateEvent, TestBaseline};
-use lula_repair::trial::{excerpt, is_evidence};
+use lula_repair::trial::{beside, excerpt, is_evidence};
 
 /// Longest evidence handed to the next attempt, beside its sentence.
 const DETAIL: usize = 20_000;
@@ -145,6 +146,7 @@ fn unshown(
     const HOW: &str = "Nothing that passed before fails. Add a test that fails without your change and \
                        passes with it: it is run both ways. If no test can show it, hand the change in \
                        again as it is; then a person judges it.";
+    let why = why.strip_suffix(FOR_A_PERSON).unwrap_or(why);
     let needless = TestComparison::of(evidence).new_passing;
     let class = AttemptFailureClass::NoEvidence;
     let failure = AttemptFailure {
@@ -262,7 +264,7 @@ fn detail(named: &[String], evidence: &VerificationEvidence) -> String {
     if !evidence.touched_tests.is_empty() {
         let _ = writeln!(
             text,
-            "Put back as they were before judging: {}",
+            "Existing tests were run as they were before the change, in {}; what it adds there is run too.",
             evidence.touched_tests.join(", ")
         );
     }
@@ -274,8 +276,14 @@ fn detail(named: &[String], evidence: &VerificationEvidence) -> String {
     if said.is_empty() {
         said = rest;
     }
+    let mut before = "";
     for (id, message) in said.into_iter().take(TESTS) {
-        let _ = writeln!(text, "<test name={id:?}>\n{message}\n</test>");
+        let _ = writeln!(
+            text,
+            "<test name={id:?}>\n{}\n</test>",
+            beside(message, before)
+        );
+        before = message;
     }
     excerpt(&text, DETAIL)
 }

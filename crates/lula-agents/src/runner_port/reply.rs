@@ -8,6 +8,7 @@ use lula_protocol::receipt::CommandEnding;
 use lula_protocol::{
     ApprovalChallenge, SandboxReceipt, ToolOutcome, ToolOutput, ToolOutputDetails, ToolResult,
 };
+use lula_repair::trial::uncoloured;
 use lula_runner_api::{EXPIRED, REJECTED};
 use serde::{Deserialize, Serialize};
 
@@ -228,7 +229,7 @@ fn command(
     let rooms = [most - err.0.len().min(half), most - out.0.len().min(half)];
     for ((name, (stream, dropped)), room) in ["stdout", "stderr"].iter().zip(streams).zip(rooms) {
         if !stream.trim().is_empty() {
-            let shown = excerpt(stream, room, *dropped);
+            let shown = excerpt(&uncoloured(stream), room, *dropped);
             let shown = shown.trim_end_matches('\n');
             let _ = write!(text, "<{name}>\n{shown}\n</{name}>\n");
         }

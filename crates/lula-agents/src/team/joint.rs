@@ -122,14 +122,19 @@ impl SharedPlan {
             .iter()
             .find(|(id, entry)| open(id, &entry.status));
         let patches = self.dag.patches + self.refused < MAX_PATCHES;
+        let at_once = usize::try_from(at_once).unwrap_or(usize::MAX);
+        let next = self.dag.next(at_once);
+        // What can be begun does not wait for a planner who thinks about what failed.
+        if matches!(next, SchedulerMove::Start(_)) {
+            return SharedPlanMove::Move(next);
+        }
         if let Some((id, _)) = failed
             && patches
             && self.dag.on_failure == StepFailurePolicy::Isolated
         {
             return SharedPlanMove::Amend(id.clone());
         }
-        let at_once = usize::try_from(at_once).unwrap_or(usize::MAX);
-        SharedPlanMove::Move(self.dag.next(at_once))
+        SharedPlanMove::Move(next)
     }
 
     /// Takes note of what happened to a step.
@@ -319,11 +324,18 @@ mod tests {
             id: id.clone(),
             reason,
         });
+        let b = StepId::new("b").unwrap();
+        assert_eq!(
+            joint.next(2),
+            SharedPlanMove::Move(SchedulerMove::Start(vec![b.clone()])),
+            "what can be begun does not wait for the planner"
+        );
+        joint.advance(&StepTransition::Leased {
+            id: b,
+            run: RunId::from_parts(2, [0; 10]),
+        });
         assert_eq!(joint.next(2), SharedPlanMove::Amend(id.clone()));
         joint.considered.insert(id);
-        assert!(matches!(
-            joint.next(2),
-            SharedPlanMove::Move(SchedulerMove::Start(_))
-        ));
+        assert_eq!(joint.next(2), SharedPlanMove::Move(SchedulerMove::Wait));
     }
 }

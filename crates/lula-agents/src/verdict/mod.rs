@@ -19,6 +19,9 @@ use crate::recovery::AttemptFailureClass;
 /// The failing tests that a task is about; none where it asks for something else.
 pub type GoalTests = BTreeSet<String>;
 
+/// What a person can do where nothing shows that a task is done; a model can write a test instead.
+pub(crate) const FOR_A_PERSON: &str = ": give one with --accept";
+
 /// Most tests that are named in a sentence.
 const NAMED: usize = 3;
 
@@ -68,6 +71,14 @@ fn fail(class: AttemptFailureClass, why: impl Into<String>, named: Vec<String>) 
 
 fn unproven(why: impl Into<String>) -> RunVerdict {
     RunVerdict::Inconclusive { why: why.into() }
+}
+
+/// So many tests are worse than before.
+pub(crate) fn no_longer_pass(count: usize) -> String {
+    match count {
+        1 => "1 test that passed no longer does".to_owned(),
+        many => format!("{many} tests that passed no longer do"),
+    }
 }
 
 /// Some names, and how many more there are.
@@ -195,10 +206,12 @@ fn broken(
     let (lost, mut failing) = (open(&compared.lost), open(&compared.broken));
     if !lost.is_empty() || !failing.is_empty() {
         let why = if failing.is_empty() {
-            format!("{} tests that passed are no longer run", lost.len())
+            match lost.len() {
+                1 => "1 test that passed is no longer run".to_owned(),
+                many => format!("{many} tests that passed are no longer run"),
+            }
         } else {
-            let count = failing.len() + lost.len();
-            format!("{count} tests that passed no longer do")
+            no_longer_pass(failing.len() + lost.len())
         };
         failing.extend(lost);
         failing.sort();

@@ -117,3 +117,38 @@ fn a_path_cannot_write_to_the_terminal() {
     let project = Project::new([("a\u{1b}[2J\n.py", "def f():\n    pass\n")]);
     assert_eq!(project.map("", 100).text, "a[2J.py\n  def f()\n");
 }
+
+#[test]
+fn a_definition_is_looked_for_in_the_module_that_the_task_names() {
+    let files: Vec<(String, String)> = ["first", "hunt", "lcs", "myers", "plain", "raw", "slow"]
+        .iter()
+        .map(|name| {
+            let text = format!("def diff(old, new):\n    return {name:?}\n");
+            (format!("algorithms/{name}.py"), text)
+        })
+        .collect();
+    let files: Vec<(&str, &str)> = files
+        .iter()
+        .map(|(path, text)| (path.as_str(), text.as_str()))
+        .collect();
+    let map = Project::new(files).map("algorithms.lcs.diff() counts from the wrong end", 25);
+    assert!(map.text.contains("lcs.py"), "{}", map.text);
+}
+
+#[test]
+fn what_a_task_asks_for_is_no_name_of_code() {
+    let project = Project::new([
+        (
+            "a.py",
+            "class Basket:\n    def add(self, item):\n        pass\n",
+        ),
+        (
+            "b.py",
+            "class Ledger:\n    def add(self, entry):\n        pass\n",
+        ),
+        ("prices.py", "def parse_price(text):\n    return text\n"),
+    ]);
+    let map = project.map("Add a currency to prices", 12);
+    assert!(map.text.contains("prices.py"), "{}", map.text);
+    assert!(!map.text.contains("def add"), "{}", map.text);
+}

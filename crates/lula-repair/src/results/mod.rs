@@ -24,14 +24,11 @@ use crate::report::{TestCase, TestOutcome};
 const MAX_MESSAGE: usize = 6000;
 
 fn case(id: String, outcome: TestOutcome, message: &str) -> TestCase {
-    let mut end = message.len().min(MAX_MESSAGE);
-    while !message.is_char_boundary(end) {
-        end -= 1;
-    }
     TestCase {
         id,
         outcome,
-        message: message[..end].to_owned(),
+        // What a test wanted and what it got stand at the end of what it said.
+        message: crate::trial::excerpt(message, MAX_MESSAGE),
     }
 }
 
@@ -57,5 +54,18 @@ pub(crate) fn unnumbered(id: &str) -> &str {
     match id.rsplit_once(" #") {
         Some((name, count)) if count.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => id,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_message_keeps_its_end() {
+        let message = format!("{}left: 1\nright: 2", "a line of context\n".repeat(1000));
+        let kept = case("x".to_owned(), TestOutcome::Failed, &message).message;
+        assert!(kept.ends_with("left: 1\nright: 2"), "{kept}");
+        assert!(kept.starts_with("a line of context\n") && kept.contains("left out"));
     }
 }

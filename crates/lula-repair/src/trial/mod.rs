@@ -8,6 +8,7 @@
 mod near;
 mod others;
 mod projects;
+mod texts;
 mod words;
 
 use std::collections::BTreeSet;
@@ -25,6 +26,7 @@ use crate::syntax::is_test_path;
 pub use near::home;
 pub use others::others_tests;
 use projects::JudgingSuites;
+pub use texts::{beside, excerpt, tail, uncoloured};
 pub use words::{
     AcceptanceBaseline, AcceptanceResult, ChangedFile, NearestTestsResult, ProjectTestResults,
     RepairSearchResult, TestBaseline, TestRunAttempt, VerificationEvidence,
@@ -65,32 +67,6 @@ pub fn is_evidence(path: &str) -> bool {
         || GOVERNING.contains(&name)
         || name.starts_with("jest.config.")
         || name.starts_with("vitest.config.")
-}
-
-/// The last part of a text, on a character boundary.
-pub fn tail(text: &str, most: usize) -> &str {
-    let mut start = text.len().saturating_sub(most);
-    while !text.is_char_boundary(start) {
-        start += 1;
-    }
-    &text[start..]
-}
-
-/// The beginning and the end of a text, and how much was left out between them.
-pub fn excerpt(text: &str, most: usize) -> String {
-    if text.len() <= most {
-        return text.to_owned();
-    }
-    let mut first = most / 3;
-    while !text.is_char_boundary(first) {
-        first -= 1;
-    }
-    let last = tail(text, most - first);
-    let left_out = text.len() - first - last.len();
-    format!(
-        "{}\n[… {left_out} bytes left out …]\n{last}",
-        &text[..first]
-    )
 }
 
 /// What the tests of a project say before anything is done.
@@ -168,7 +144,12 @@ fn messages(examined: &TestExamination) -> Vec<(String, String)> {
     let failing = examined.report.failing().filter(|test| counts(&test.id));
     failing
         .take(MESSAGES)
-        .map(|test| (test.id.clone(), excerpt(test.message.trim(), KEPT)))
+        .map(|test| {
+            (
+                test.id.clone(),
+                excerpt(uncoloured(&test.message).trim(), KEPT),
+            )
+        })
         .collect()
 }
 

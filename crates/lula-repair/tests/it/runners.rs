@@ -417,6 +417,47 @@ fn a_package_that_loads_a_copy_of_itself_is_not_believed() {
 }
 
 #[test]
+fn a_copy_that_a_tool_is_made_of_is_no_concern_of_the_tests() {
+    let bin = format!("require('cart');\n{TAPE_BIN}");
+    let tested = |names: &str| {
+        let test = format!(
+            "const {{ total }} = require('{names}');\ntest('total', (t) => t.equal(total(), 1, 'one'));\n"
+        );
+        let folder = project(&[
+            (
+                "package.json",
+                r#"{"name":"shop","scripts":{"test":"node node_modules/tape/bin/tape test/cart.js"}}"#,
+            ),
+            (
+                "packages/cart/package.json",
+                r#"{"name":"cart","main":"cart.js"}"#,
+            ),
+            ("packages/cart/cart.js", "exports.total = () => 1;\n"),
+            (
+                "node_modules/cart/package.json",
+                r#"{"name":"cart","main":"cart.js"}"#,
+            ),
+            ("node_modules/cart/cart.js", "exports.total = () => 1;\n"),
+            ("node_modules/tape/lib/results.js", TAPE_RESULTS),
+            ("node_modules/tape/bin/tape", &bin),
+            ("test/cart.js", &test),
+        ]);
+        run_tests(
+            &UnsandboxedGround::new(folder.path()),
+            &TestSelection::default(),
+            Duration::from_mins(1),
+        )
+    };
+    tested("../packages/cart").expect("the tests load the project's own code");
+    // A published copy beside it, as another package of the project may need, is nothing odd.
+    tested("../packages/cart');require('cart").expect("its own code is tested too");
+    let Err(RepairError::EnvironmentBroken(broken)) = tested("cart") else {
+        panic!("a published copy of a package of the project was believed");
+    };
+    assert!(broken.what.contains("node_modules/cart/cart.js"));
+}
+
+#[test]
 fn code_in_a_language_that_no_patch_is_written_in_is_named_before_any_test_runs() {
     let elsewhere = tempfile::tempdir().unwrap();
     let mark = elsewhere.path().join("ran");

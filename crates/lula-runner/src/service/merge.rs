@@ -329,10 +329,10 @@ fn compare(before: &TestBaseline, after: &TestBaseline) -> MergeTestVerdict {
         return MergeTestVerdict::Fine(Some(Box::new(now)));
     }
     MergeTestVerdict::Worse {
-        why: format!(
-            "{} tests fail, or are gone, in the merged files",
-            broken.len()
-        ),
+        why: match broken.len() {
+            1 => "1 test fails, or is gone, in the merged files".to_owned(),
+            many => format!("{many} tests fail, or are gone, in the merged files"),
+        },
         failing: broken.into_iter().take(NAMED).collect(),
     }
 }

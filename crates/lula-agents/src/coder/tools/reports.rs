@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use lula_repair::trial::tail;
+use lula_repair::trial;
 use lula_runner_api::CommittedChangeView;
 
 use crate::runner_port::{Reply, excerpt};
@@ -82,11 +82,14 @@ pub(super) fn tests(
             continue;
         }
         let _ = writeln!(text, "\n{} {head}:", ids.len());
+        let mut before = "";
         for (index, id) in ids.iter().enumerate() {
             let said = now.messages.iter().find(|(named, _)| named == *id);
-            let said = said.map(|(_, said)| tail(said, MESSAGE).trim());
+            let said = said.map(|(_, said)| said.trim());
+            let told = said.map(|said| trial::excerpt(&trial::beside(said, before), MESSAGE));
+            before = said.unwrap_or(before);
             let has_room = text.len() + MESSAGE < shown;
-            let _ = match said.filter(|said| has_room && !said.is_empty()) {
+            let _ = match told.filter(|said| has_room && !said.is_empty()) {
                 Some(said) => writeln!(text, "<test name={id:?}>\n{said}\n</test>"),
                 None => writeln!(text, "- {id}"),
             };

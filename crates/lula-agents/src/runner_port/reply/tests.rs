@@ -128,3 +128,9 @@ fn a_job_is_told_with_what_it_wrote() {
         "job-1 is running\n[… 2,000 earlier bytes left out …]\n<output>\nserving\n</output>\n"
     );
 }
+
+#[test]
+fn colours_of_a_command_are_not_shown() {
+    let reply = ran(0, "\u{1b}[32m1 passed\u{1b}[0m\n", "", 0, 1000);
+    assert_eq!(reply.text, "exit status 0\n<stdout>\n1 passed\n</stdout>\n");
+}

@@ -86,17 +86,21 @@ const packageOf = (folder) => {
 };
 
 // What this process loads of the project's own packages, told when it ends: where a package names itself,
-// the file that it gets; else the first file of the package that was loaded.
+// the file that it gets; where the project's code gets a copy of one, that; else the first file of the
+// package that was loaded. A copy that other packages load, as tools do of what they are made of, is theirs.
 const testCode = /(^|[\\/])(tests?|__tests__|specs?|node_modules)[\\/]|[.\-_](test|spec)\.|(^|[\\/])(tests?|specs?|\.[^\\/]*)\.[cm]?[jt]s$/;
 const loads = () => {
   if (!names.length) return;
   const found = {};
+  const copies = {};
   const load = Module._load;
   Module._load = function loaded(request, parent, ...rest) {
     const name = names.find((one) => request === one || String(request).startsWith(`${one}/`));
     if (name && !found[name] && parent?.filename && !foreign(parent.filename)) {
       try {
-        if (packageOf(path.dirname(parent.filename))?.name === name) found[name] = written(Module._resolveFilename(request, parent, ...rest));
+        const file = Module._resolveFilename(request, parent, ...rest);
+        if (packageOf(path.dirname(parent.filename))?.name === name) found[name] = written(file);
+        else if (foreign(file)) copies[name] ??= written(file);
       } catch {}
     }
     return load.call(this, request, parent, ...rest);
@@ -105,6 +109,8 @@ const loads = () => {
     first(Object.keys(Module._cache), found);
     // Modules of imports are in no table that can be asked, but a debugger is told of every script.
     if (!Object.keys(found).length) first(scripts(), found);
+    // Where its own code is loaded too, that is what is tested.
+    for (const name of Object.keys(copies)) found[name] ??= copies[name];
     if (Object.keys(found).length) say('origins', { origins: found });
   });
 };
@@ -112,7 +118,7 @@ const loads = () => {
 // The first file of each of the project's packages that is no test.
 const first = (files, found) => {
   for (const file of files) {
-    const own = inside(file) && packageOf(path.dirname(file));
+    const own = inside(file) && !foreign(file) && packageOf(path.dirname(file));
     if (!own || !names.includes(own.name) || testCode.test(path.relative(own.folder, file))) continue;
     found[own.name] ??= written(file);
   }
