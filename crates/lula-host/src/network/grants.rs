@@ -95,7 +95,7 @@ impl LiveDoors {
         };
         let meant = doors(target);
         let mut refused = None;
-        for (door, rule) in meant.iter().flat_map(|door| rule.map(|rule| (door, rule))) {
+        for (door, rule) in meant.iter().filter_map(|door| Some((door, rule?))) {
             let done = if grant {
                 door.handle.grant(rule.clone()).map(|()| true)
             } else {
