@@ -292,7 +292,8 @@ pub fn change(
     installation: &Installation,
 ) -> Result<Vec<LiveDoorView>, HostError> {
     let rule: EgressRule = rule.parse()?;
-    let target = match target {
+    let target = super::subject(target, installation)?;
+    let target = match target.as_str() {
         "last" => doors(installation)?.pop().map(|door| door.door),
         named => Some(named.to_owned()),
     };

@@ -29,7 +29,7 @@ pub struct NetworkGroup {
     pub rules: Vec<EgressRule>,
     /// Variables that lead the tool there inside.
     pub variables: BTreeMap<String, String>,
-    /// What was asked.
+    /// The tool that was asked, and for what.
     pub asked: String,
     /// When, in Unix milliseconds.
     pub asked_ms: u64,
@@ -91,7 +91,40 @@ pub(super) fn is_known(name: &str) -> bool {
     names().any(|known| known == name)
 }
 
+/// The groups of these names, and why others are not there; an error where one was named. Without names,
+/// all there are.
+pub fn found(
+    named: &[String],
+    refresh: bool,
+    installation: &Installation,
+) -> Result<(Vec<NetworkGroup>, Vec<HostError>), HostError> {
+    let project = super::project();
+    let mut answers = GroupAnswers::open(installation)?;
+    let all: Vec<String> = names().map(str::to_owned).collect();
+    let wanted = if named.is_empty() { &all } else { named };
+    let (mut found, mut missing) = (Vec::new(), Vec::new());
+    for name in wanted {
+        let group = if refresh {
+            answers.ask(name, &project)
+        } else {
+            answers.group(name, &project)
+        };
+        match group {
+            Ok(group) => found.push(group),
+            Err(error) if named.is_empty() => missing.push(error),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((found, missing))
+}
+
 impl NetworkGroup {
+    /// What may be reached, for a person.
+    pub fn rules(&self) -> String {
+        let rules: Vec<_> = self.rules.iter().map(ToString::to_string).collect();
+        rules.join(", ")
+    }
+
     pub(super) fn of_operator(name: &str, rules: &[ShortRule]) -> Self {
         Self {
             name: name.to_owned(),

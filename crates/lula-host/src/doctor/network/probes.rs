@@ -13,7 +13,7 @@ pub(super) enum After {
     Killing,
 }
 
-/// One attack.
+/// One attack and its control.
 #[derive(Debug)]
 pub(super) struct NetworkProbe {
     pub(super) name: &'static str,

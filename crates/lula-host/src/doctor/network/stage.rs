@@ -56,11 +56,11 @@ impl NameResolver for StageResolver {
 pub(super) struct StagePorts {
     /// Granted, speaks TLS as far as the first bytes go.
     pub(super) tls: u16,
-    /// Granted, speaks HTTP.
+    /// Granted, and speaks HTTP.
     pub(super) web: u16,
     /// Granted for some requests.
     pub(super) detail: u16,
-    /// Not granted.
+    /// No rule grants this one.
     pub(super) other: u16,
 }
 
