@@ -85,10 +85,31 @@ impl NameResolver for Loopback {
 
 /// A contender: its way, the name it asks for, and the namespace it runs in.
 struct Contender {
+    /// The process that relays.
+    relay: Option<u32>,
     key: &'static str,
     way: String,
     name: &'static str,
     inside: bool,
+}
+
+/// What was measured of one contender.
+#[derive(Default)]
+struct Measured {
+    throughput: Vec<f64>,
+    connects: Vec<f64>,
+    /// Processor time of the relay: it says what a relay costs on a machine that is busy otherwise.
+    relay_ms: f64,
+}
+
+/// Processor time of a process, all threads.
+fn cpu_ms(process: u32) -> Outcome<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+    let after_name = stat.rsplit_once(')').ok_or("no name in stat")?.1;
+    let mut fields = after_name.split_whitespace().skip(11);
+    let mut ticks = || -> Outcome<f64> { Ok(fields.next().ok_or("stat is short")?.parse()?) };
+    let per_second = f64::from(u32::try_from(rustix::param::clock_ticks_per_second())?);
+    Ok((ticks()? + ticks()?) * 1000.0 / per_second)
 }
 
 fn race(rounds: usize, folder: &Path, mitmdump: &Path, tinyproxy: &Path) -> Outcome<()> {
@@ -111,18 +132,21 @@ fn race(rounds: usize, folder: &Path, mitmdump: &Path, tinyproxy: &Path) -> Outc
 
     let mut contenders = vec![
         Contender {
+            relay: None,
             key: "direct",
             way: "direct".to_owned(),
             name: "a.example.org",
             inside: false,
         },
         Contender {
+            relay: Some(std::process::id()),
             key: "spliced",
             way: "asked".to_owned(),
             name: "spliced.example.org",
             inside: true,
         },
         Contender {
+            relay: Some(std::process::id()),
             key: "intercepted",
             way: "asked".to_owned(),
             name: "opened.example.org",
@@ -135,8 +159,10 @@ fn race(rounds: usize, folder: &Path, mitmdump: &Path, tinyproxy: &Path) -> Outc
     let (mitm_port, tiny_port) = (free_port()?, free_port()?);
     match start_mitmproxy(mitmdump, &confdir, mitm_port, folder) {
         Ok(process) => {
+            let relay = Some(process.0.id());
             rivals.push(process);
             contenders.push(Contender {
+                relay,
                 key: "mitmproxy",
                 way: mitm_port.to_string(),
                 name: "a.example.org",
@@ -147,8 +173,10 @@ fn race(rounds: usize, folder: &Path, mitmdump: &Path, tinyproxy: &Path) -> Outc
     }
     match start_tinyproxy(tinyproxy, tiny_port, folder) {
         Ok(process) => {
+            let relay = Some(process.0.id());
             rivals.push(process);
             contenders.push(Contender {
+                relay,
                 key: "tinyproxy",
                 way: tiny_port.to_string(),
                 name: "a.example.org",
@@ -158,12 +186,13 @@ fn race(rounds: usize, folder: &Path, mitmdump: &Path, tinyproxy: &Path) -> Outc
         Err(why) => report["tinyproxy"] = json!({"reason": why.to_string()}),
     }
 
-    let mut times: Vec<(Vec<f64>, Vec<f64>)> = vec![(Vec::new(), Vec::new()); contenders.len()];
+    let mut measured: Vec<Measured> = contenders.iter().map(|_| Measured::default()).collect();
     for round in 0..rounds {
         // Each round begins with another contender, so that none always runs on a warm machine.
         for at in 0..contenders.len() {
             let at = (at + round) % contenders.len();
             let one = &contenders[at];
+            let before = one.relay.map(cpu_ms).transpose()?;
             let mut command = if one.inside {
                 let mut command = Command::new("nsenter");
                 command.args([
@@ -190,22 +219,27 @@ fn race(rounds: usize, folder: &Path, mitmdump: &Path, tinyproxy: &Path) -> Outc
                 );
             }
             let said: Value = serde_json::from_slice(&output.stdout)?;
-            times[at]
-                .0
+            let after = one.relay.map(cpu_ms).transpose()?;
+            let row = &mut measured[at];
+            row.throughput
                 .push(said["mib_per_s"].as_f64().ok_or("no throughput")?);
             let connects = said["connect_us"].as_array().ok_or("no connects")?;
-            times[at]
-                .1
+            row.connects
                 .extend(connects.iter().filter_map(Value::as_f64));
+            row.relay_ms += after
+                .zip(before)
+                .map_or(0.0, |(after, before)| after - before);
         }
     }
-    for (one, (mut throughput, mut connect)) in contenders.iter().zip(times) {
-        throughput.sort_by(f64::total_cmp);
-        connect.sort_by(f64::total_cmp);
+    for (one, mut row) in contenders.iter().zip(measured) {
+        row.throughput.sort_by(f64::total_cmp);
+        row.connects.sort_by(f64::total_cmp);
         let at = |sorted: &[f64], part: usize| sorted[(sorted.len() - 1) * part / 100];
+        let gib = f64::from(DOWNLOAD_MIB) / 1024.0 * f64::from(u32::try_from(rounds)?);
         report[one.key] = json!({
-            "mib_per_s": at(&throughput, 50), "mib_per_s_best": at(&throughput, 100),
-            "connect_p50_us": at(&connect, 50), "connect_p95_us": at(&connect, 95), "n": connect.len(),
+            "mib_per_s": at(&row.throughput, 50), "mib_per_s_best": at(&row.throughput, 100),
+            "connect_p50_us": at(&row.connects, 50), "connect_p95_us": at(&row.connects, 95),
+            "n": row.connects.len(), "relay_cpu_ms_per_gib": one.relay.map(|_| row.relay_ms / gib),
         });
     }
     println!("{report}");

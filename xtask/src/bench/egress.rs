@@ -14,7 +14,7 @@ use super::results::Results;
 use crate::interrupt::Interrupt;
 use crate::repository::Repository;
 
-/// The rival that opens connections too, from PyPI.
+/// The rival that opens connections too.
 const MITMPROXY: &str = "mitmproxy==11.0.2";
 
 /// Key, name for people, whether it is ours.
@@ -107,7 +107,8 @@ fn targets(report: &Value) -> Value {
 
 fn table(report: &Value) -> String {
     let mut out = String::from(
-        "| | MiB/s, median | best | connect and TLS, p50 | p95 | connects |\n|---|---|---|---|---|---|\n",
+        "| | MiB/s, median | best | processor ms for a GiB | connect and TLS, p50 | p95 | connects |\n\
+         |---|---|---|---|---|---|---|\n",
     );
     for (key, name, _) in ROWS {
         let row = &report[key];
@@ -118,12 +119,13 @@ fn table(report: &Value) -> String {
         };
         let time = |field: &str| row[field].as_f64().map_or("–".to_owned(), chart::human);
         let _ = match row["reason"].as_str() {
-            Some(reason) => writeln!(out, "| {name} | not here: {reason} | | | | |"),
+            Some(reason) => writeln!(out, "| {name} | not here: {reason} | | | | | |"),
             None => writeln!(
                 out,
-                "| {name} | {} | {} | {} | {} | {} |",
+                "| {name} | {} | {} | {} | {} | {} | {} |",
                 speed("mib_per_s"),
                 speed("mib_per_s_best"),
+                speed("relay_cpu_ms_per_gib"),
                 time("connect_p50_us"),
                 time("connect_p95_us"),
                 row["n"]

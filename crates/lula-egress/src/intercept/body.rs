@@ -18,6 +18,7 @@ use super::redact::{Forbidden, Redaction};
 use crate::ConnectionRecord;
 use crate::credential::PLACEHOLDER_PREFIX;
 use crate::engine::Engine;
+use crate::record::EgressRefusal;
 
 /// How much of a body is searched for placeholders. They stand in settings and forms, not in archives.
 const WINDOW: usize = 1 << 20;
@@ -164,6 +165,12 @@ impl Drop for EndOfRequest {
     fn drop(&mut self) {
         if let Some(mut record) = self.record.take() {
             record.bytes_up = self.seen.bytes();
+            // Seen after the server had begun to answer.
+            if let Some(misuse) = self.seen.misuse()
+                && record.denial.is_none()
+            {
+                record.deny(EgressRefusal::PlaceholderMisused, misuse.to_string(), None);
+            }
             self.engine.told(record, self.started);
         }
     }

@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use hyper::body::Incoming;
-use hyper::header::{self, HeaderValue};
+use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -18,6 +19,7 @@ use tokio_rustls::TlsAcceptor;
 use super::body::{AnswerBody, EndOfRequest, Passing, RequestBody, Seen, redact_headers, text};
 use super::broker::{Bound, Exchanged, Misuse};
 use super::head;
+use super::redact::Forbidden;
 use super::tasks::Tasks;
 use super::tunnel;
 use super::upstream::{NoAnswer, Upstream, with_causes};
@@ -233,10 +235,8 @@ impl Requests {
         mut request: Request<Incoming>,
         end: &mut EndOfRequest,
         seen: &Arc<Seen>,
-    ) -> Result<(Response<Incoming>, super::redact::Forbidden), Unserved> {
-        let Admitted {
-            name, port, ruling, ..
-        } = &self.admitted;
+    ) -> Result<(Response<Incoming>, Forbidden), Unserved> {
+        let Admitted { name, port, .. } = &self.admitted;
         let sandbox_side = hyper::upgrade::on(&mut request);
         let (mut parts, body) = request.into_parts();
         let judged = self.judge(&parts, end)?;
@@ -253,12 +253,7 @@ impl Requests {
             head::ask_for_plain(&mut parts.headers);
         }
         if judged.is_websocket {
-            parts
-                .headers
-                .insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-            parts
-                .headers
-                .insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+            ask_for_websocket(&mut parts.headers);
         }
         parts.extensions.clear();
         let body =
@@ -271,43 +266,54 @@ impl Requests {
         if let Some(misuse) = seen.misuse() {
             return Err(misused(&misuse));
         }
-        let mut response = sent.map_err(|no_answer| self.unanswered(no_answer, end))?;
-        if let Some(record) = end.record() {
-            record.address = self.upstream.address();
-            record.status = Some(response.status().as_u16());
-            record.verdict = EgressVerdict::Allowed;
-        }
+        let response = sent.map_err(|no_answer| self.unanswered(no_answer, end))?;
+        let response = self.cleaned(response, &judged, sandbox_side, &forbidden, end)?;
+        Ok((response, forbidden))
+    }
+
+    /// An answer as the sandbox may see it: without what belongs to the server's connection, and without
+    /// secrets in its head.
+    fn cleaned(
+        &self,
+        mut response: Response<Incoming>,
+        judged: &head::Request,
+        sandbox_side: OnUpgrade,
+        forbidden: &Forbidden,
+        end: &mut EndOfRequest,
+    ) -> Result<Response<Incoming>, Unserved> {
+        let name = &self.admitted.name;
         let becomes_tunnel = response.status() == StatusCode::SWITCHING_PROTOCOLS;
         if becomes_tunnel && !judged.is_websocket {
-            return Err(Unserved::Failed(format!(
-                "{name} changed the protocol without being asked"
-            )));
+            let why = format!("{name} changed the protocol without being asked");
+            return Err(Unserved::Failed(why));
         }
         if !forbidden.is_empty() && !head::is_plain(response.headers()) {
             return Err(Unserved::Failed(format!(
-                "{name} sent a compressed answer although it was asked not to: a secret in it could not be found"
+                "{name} sent a compressed answer although it was asked not to: a secret in it could \
+                 not be found"
             )));
         }
         if becomes_tunnel {
             let server_side = hyper::upgrade::on(&mut response);
-            self.tunnels
-                .spawn(tunnel::relay(sandbox_side, server_side, forbidden.clone()));
+            let tunnel = tunnel::relay(sandbox_side, server_side, forbidden.clone());
+            self.tunnels.spawn(tunnel);
         }
         let headers = response.headers_mut();
         head::strip(headers);
         // It would send programs to other ports and protocols.
         headers.remove(header::ALT_SVC);
         if becomes_tunnel {
-            headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-            headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+            ask_for_websocket(headers);
         }
-        let reflected = redact_headers(&forbidden, headers);
+        let reflected = redact_headers(forbidden, headers);
         if let Some(record) = end.record() {
+            record.address = self.upstream.address();
+            record.status = Some(response.status().as_u16());
+            record.verdict = EgressVerdict::Allowed;
             record.redacted |= reflected;
         }
         *response.version_mut() = hyper::Version::default();
-        debug_assert!(ruling.protocol != EgressProtocol::Tcp);
-        Ok((response, forbidden))
+        Ok(response)
     }
 
     /// Whether the request is one that rules allow.
@@ -373,7 +379,7 @@ impl Requests {
     fn exchange(
         &self,
         judged: &head::Request,
-        headers: &mut hyper::HeaderMap,
+        headers: &mut HeaderMap,
     ) -> Result<Exchanged, Unserved> {
         let Admitted {
             name, port, ruling, ..
@@ -406,6 +412,12 @@ impl Requests {
             Ended::Failed(why) => Unserved::Failed(why),
         }
     }
+}
+
+/// What both sides of a `WebSocket` say to each other's connection.
+fn ask_for_websocket(headers: &mut HeaderMap) {
+    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
 }
 
 fn misused(misuse: &Misuse) -> Unserved {

@@ -23,6 +23,12 @@ pub(crate) struct ConnectionRuling {
     pub(crate) private: bool,
 }
 
+impl ConnectionRuling {
+    fn is_whole_and_private(&self) -> bool {
+        !self.intercept && self.private
+    }
+}
+
 impl Rules {
     pub(crate) fn new(policy: EgressPolicy) -> Self {
         Self {
@@ -115,11 +121,14 @@ impl Rules {
                 continue;
             };
             match &mut found {
-                // A person's grant and the policy both allow it: the wider one counts.
+                // A person's grant and the policy both allow it. What one says of requests and the other of
+                // addresses must not add up to more than either.
                 Some(found) => {
                     if found.protocol == ruling.protocol {
+                        let whole_and_private =
+                            found.is_whole_and_private() || ruling.is_whole_and_private();
+                        found.private = whole_and_private || (found.private && ruling.private);
                         found.intercept &= ruling.intercept;
-                        found.private |= ruling.private;
                     }
                 }
                 None => found = Some(ruling),
@@ -169,7 +178,8 @@ impl Rules {
 }
 
 /// What lists of rules that all have to allow a connection make of it. They have to mean the same
-/// protocol; each narrows what is seen and which addresses are taken.
+/// protocol; each narrows what is seen and which addresses are taken. Where rules of one list differ about
+/// private addresses, those are taken only if a rule for all requests says so.
 fn agreed(layers: &[Vec<&EgressRule>], name: &DomainName, port: u16) -> Option<ConnectionRuling> {
     let mut ruling: Option<ConnectionRuling> = None;
     for rules in layers {
@@ -185,7 +195,8 @@ fn agreed(layers: &[Vec<&EgressRule>], name: &DomainName, port: u16) -> Option<C
         let same = || matching().filter(|rule| rule.protocol() == protocol);
         let first = same().next()?;
         let whole = same().any(|rule| !rule.needs_requests());
-        let private = same().any(|rule| rule.private_addresses());
+        let private = same().any(|rule| !rule.needs_requests() && rule.private_addresses())
+            || same().all(|rule| rule.private_addresses());
         match &mut ruling {
             Some(ruling) => {
                 ruling.intercept |= !whole;

@@ -163,6 +163,34 @@ fn a_narrowing_can_make_a_connection_one_that_is_opened() {
 }
 
 #[test]
+fn two_rules_for_a_name_never_add_up_to_more_than_either() {
+    let name = "a.org".parse().unwrap();
+    let of = |texts: &[&str]| {
+        Rules::new(EgressPolicy {
+            rules: rules(texts),
+            ..EgressPolicy::default()
+        })
+    };
+    let both = of(&["GET a.org/x private", "a.org"])
+        .connection(&name, 443)
+        .unwrap();
+    assert!(!both.intercept && !both.private);
+    let opened = of(&["GET a.org/x private", "GET a.org/y"])
+        .connection(&name, 443)
+        .unwrap();
+    assert!(opened.intercept && !opened.private);
+    let whole = of(&["GET a.org/x", "a.org private"])
+        .connection(&name, 443)
+        .unwrap();
+    assert!(!whole.intercept && whole.private);
+    let mut granted = of(&["GET a.org/x private"]);
+    granted.grant(rules(&["a.org"]).remove(0));
+    assert!(!granted.connection(&name, 443).unwrap().private);
+    granted.grant(rules(&["a.org private"]).remove(0));
+    assert!(granted.connection(&name, 443).unwrap().private);
+}
+
+#[test]
 fn a_bound_credential_opens_connections_to_its_host_alone() {
     let toml = "rules = [{ domain = \"*.example.org\" }]\n[[credentials]]\nname = \"t\"\nsecret = { env = \"T\" }\nhosts = [\"api.example.org\"]";
     let rules = Rules::new(policy(toml).unwrap());

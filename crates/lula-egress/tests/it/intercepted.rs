@@ -193,6 +193,23 @@ fn both_sides_may_speak_http_2() {
 }
 
 #[test]
+fn the_authority_of_http_2_must_be_the_server_name_too() {
+    let server = Server::https();
+    let sandbox = Setup::rules(&["*.example.org:PORT/** private"], server.port).start();
+    let url = format!("https://a.example.org:{}/x", server.port);
+    let host = format!("Host: b.example.org:{}", server.port);
+    let output = sandbox.run(
+        "curl",
+        &["-sS", "--http2", "-w", "%{http_code}", "-H", &host, &url],
+    );
+    assert!(
+        String::from_utf8_lossy(&output.stdout).ends_with("421"),
+        "{output:?}"
+    );
+    assert!(server.seen().is_empty());
+}
+
+#[test]
 fn a_server_that_speaks_only_http_1_is_reached_from_http_2() {
     let server = Server::https_1();
     let sandbox = Setup::rules(&["GET a.example.org:PORT/** private"], server.port).start();

@@ -176,3 +176,17 @@ fn an_exec_is_named_in_what_it_did() {
         Some("exec-7")
     );
 }
+
+#[test]
+fn a_resolver_that_hangs_holds_up_neither_other_names_nor_the_end() {
+    let resolver = TestResolver::default();
+    let hanging = resolver.hang("slow.example.org");
+    let mut sandbox = Setup::rules(&["*.example.org:PORT private"], PORT)
+        .resolver(&resolver)
+        .start();
+    sandbox.ask_and_go("slow.example.org");
+    assert!(sandbox.resolve("quick.example.org").is_ok());
+    sandbox.stop_engine();
+    assert!(resolver.asked().contains(&"slow.example.org".to_owned()));
+    drop(hanging);
+}

@@ -172,7 +172,8 @@ impl Setup {
             tcp: self
                 .ports
                 .iter()
-                .map(|port| (*port, sandbox.socket("listen", "0.0.0.0", *port).unwrap()))
+                .flat_map(|port| [(*port, "0.0.0.0"), (*port, "::")])
+                .map(|(port, any)| (port, sandbox.socket("listen", any, port).unwrap()))
                 .collect(),
             dns_udp: sandbox.socket("udp", "127.0.0.53", 53).unwrap(),
             dns_tcp: sandbox.socket("listen", "127.0.0.53", 53).unwrap(),
@@ -251,6 +252,12 @@ impl Sandbox {
         let mut answer = [0; 2048];
         let length = socket.recv(&mut answer).expect("an answer");
         Message::from_vec(&answer[..length]).unwrap()
+    }
+
+    /// Asks and does not wait for an answer.
+    pub(crate) fn ask_and_go(&self, name: &str) {
+        let socket = UdpSocket::from(self.socket("datagram", "127.0.0.53", 53).unwrap());
+        socket.send(&question(name, RecordType::A)).unwrap();
     }
 
     pub(crate) fn ask_over_tcp(&self, name: &str, kind: RecordType) -> Message {

@@ -330,3 +330,23 @@ fn a_stopped_engine_lets_nothing_out() {
     let record = sandbox.record(EgressStage::Connection);
     assert_eq!((record.bytes_up, record.bytes_down), (1, 1));
 }
+
+#[test]
+fn an_address_in_the_clothes_of_ipv6_is_the_same_address() {
+    let server = Server::echo();
+    let sandbox = Setup::rules(&["tcp://db.example.org:PORT private"], server.port).start();
+    let address = sandbox.resolve("db.example.org").unwrap();
+    let mut stream = sandbox
+        .dial(&format!("::ffff:{address}"), server.port)
+        .unwrap();
+    stream.write_all(b"x").unwrap();
+    stream.read_exact(&mut [0]).unwrap();
+    for other in ["::ffff:1.1.1.1", "2606:4700::1111", "fd00:ec2::254", "::1"] {
+        let mut stream = sandbox.dial(other, server.port).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        assert_eq!(answer.len(), 7, "{other}");
+    }
+    sandbox.refused(EgressRefusal::AddressWithoutName);
+    assert_eq!(server.connections(), 1);
+}
