@@ -28,7 +28,7 @@ pub enum DeniedAttempt {
     },
     /// Asking for the address of a name.
     Resolve {
-        /// The name.
+        /// The name that was asked for.
         host: String,
     },
     /// Reaching something on a network. Where it was to go to was not seen.

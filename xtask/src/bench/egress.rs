@@ -14,7 +14,7 @@ use super::results::Results;
 use crate::interrupt::Interrupt;
 use crate::repository::Repository;
 
-/// The rival that opens connections too, from PyPI.
+/// The rival that opens connections too.
 const MITMPROXY: &str = "mitmproxy==11.0.2";
 
 /// Key, name for people, whether it is ours.

@@ -60,7 +60,7 @@ pub enum ExecNetwork {
     Granted,
     /// The same, and each name it asks for is told.
     Learned,
-    /// The host's.
+    /// The host's own network.
     Host,
 }
 

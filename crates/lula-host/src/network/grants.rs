@@ -95,7 +95,7 @@ impl LiveDoors {
         };
         let meant = doors(target);
         let mut refused = None;
-        for (door, rule) in meant.iter().flat_map(|door| rule.map(|rule| (door, rule))) {
+        for (door, rule) in meant.iter().filter_map(|door| Some((door, rule?))) {
             let done = if grant {
                 door.handle.grant(rule.clone()).map(|()| true)
             } else {
@@ -292,7 +292,8 @@ pub fn change(
     installation: &Installation,
 ) -> Result<Vec<LiveDoorView>, HostError> {
     let rule: EgressRule = rule.parse()?;
-    let target = match target {
+    let target = super::subject(target, installation)?;
+    let target = match target.as_str() {
         "last" => doors(installation)?.pop().map(|door| door.door),
         named => Some(named.to_owned()),
     };

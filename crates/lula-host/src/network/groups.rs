@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::error::NetworkError;
 use super::file::ShortRule;
-use super::questions::ToolQuestions;
+use super::questions::{ToolQuestions, own_directory, own_file};
 use super::urls;
 use crate::error::HostError;
 use crate::installation::Installation;
@@ -29,7 +29,7 @@ pub struct NetworkGroup {
     pub rules: Vec<EgressRule>,
     /// Variables that lead the tool there inside.
     pub variables: BTreeMap<String, String>,
-    /// What was asked.
+    /// The tool that was asked, and for what.
     pub asked: String,
     /// When, in Unix milliseconds.
     pub asked_ms: u64,
@@ -91,7 +91,40 @@ pub(super) fn is_known(name: &str) -> bool {
     names().any(|known| known == name)
 }
 
+/// The groups of these names, and why others are not there; an error where one was named. Without names,
+/// all there are.
+pub fn found(
+    named: &[String],
+    refresh: bool,
+    installation: &Installation,
+) -> Result<(Vec<NetworkGroup>, Vec<HostError>), HostError> {
+    let project = super::project();
+    let mut answers = GroupAnswers::open(installation)?;
+    let all: Vec<String> = names().map(str::to_owned).collect();
+    let wanted = if named.is_empty() { &all } else { named };
+    let (mut found, mut missing) = (Vec::new(), Vec::new());
+    for name in wanted {
+        let group = if refresh {
+            answers.ask(name, &project)
+        } else {
+            answers.group(name, &project)
+        };
+        match group {
+            Ok(group) => found.push(group),
+            Err(error) if named.is_empty() => missing.push(error),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((found, missing))
+}
+
 impl NetworkGroup {
+    /// What may be reached, for a person.
+    pub fn rules(&self) -> String {
+        let rules: Vec<_> = self.rules.iter().map(ToString::to_string).collect();
+        rules.join(", ")
+    }
+
     pub(super) fn of_operator(name: &str, rules: &[ShortRule]) -> Self {
         Self {
             name: name.to_owned(),
@@ -231,7 +264,7 @@ fn npm(questions: &ToolQuestions<'_>) -> ToolAnswer {
 
 fn crates(questions: &ToolQuestions<'_>) -> ToolAnswer {
     let mut answer = ToolAnswer::default();
-    let of_cargo = |name: &str| questions.own_file("CARGO_HOME", ".cargo", name);
+    let of_cargo = |name: &str| own_file("CARGO_HOME", ".cargo", name);
     let text = of_cargo("config.toml").or_else(|| of_cargo("config"));
     let said: toml::Table = text.and_then(|text| text.parse().ok()).unwrap_or_default();
     // Sources and registries are tables of tables, in which these keys are addresses.
@@ -253,10 +286,7 @@ fn crates(questions: &ToolQuestions<'_>) -> ToolAnswer {
         return answer;
     }
     // Where it was before, cargo has a directory for each index, with what the index says of downloads.
-    let indexes = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let indexes = indexes
-        .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")))
-        .map(|home| home.join("registry/index"));
+    let indexes = own_directory("CARGO_HOME", ".cargo").map(|home| home.join("registry/index"));
     let entries = indexes.and_then(|path| std::fs::read_dir(path).ok());
     for entry in entries.into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -330,7 +360,7 @@ fn go(questions: &ToolQuestions<'_>) -> ToolAnswer {
 
 fn maven(questions: &ToolQuestions<'_>) -> ToolAnswer {
     let mut answer = ToolAnswer::default();
-    if let Some(text) = questions.own_file("MAVEN_USER_HOME", ".m2", "settings.xml") {
+    if let Some(text) = own_file("MAVEN_USER_HOME", ".m2", "settings.xml") {
         for address in addresses_in(&text) {
             answer.add(address);
         }
@@ -409,7 +439,7 @@ fn github(questions: &ToolQuestions<'_>) -> ToolAnswer {
         }
     }
     // Each host that gh is logged in to is a key at the left edge.
-    let said = questions.own_file("GH_CONFIG_DIR", ".config/gh", "hosts.yml");
+    let said = own_file("GH_CONFIG_DIR", ".config/gh", "hosts.yml");
     for line in said.unwrap_or_default().lines() {
         if let Some(host) = line
             .strip_suffix(':')

@@ -18,7 +18,7 @@ const LONGEST: u64 = 16 << 20;
 
 /// One thing that happened on the way out of a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct JournalEntry {
+pub struct NetworkLogEntry {
     /// When, in Unix milliseconds.
     pub time_ms: u64,
     /// The door, as `lula grant` takes it.
@@ -26,6 +26,62 @@ pub struct JournalEntry {
     /// What its caller calls the sandbox: the workspace of a run, for one.
     pub subject: Option<String>,
     pub record: ConnectionRecord,
+}
+
+impl NetworkLogEntry {
+    /// What came of it, in a word.
+    pub fn verdict(&self) -> &'static str {
+        match (&self.record.denial, &self.record.failure) {
+            (Some(_), _) => "denied",
+            (None, Some(_)) => "failed",
+            (None, None) => "allowed",
+        }
+    }
+
+    /// The name or address, with the port.
+    pub fn place(&self) -> String {
+        let record = &self.record;
+        let dialled = record.dialled.map(|address| address.to_string());
+        let host = record.name.clone().or(dialled).unwrap_or_default();
+        format!("{host}:{}", record.port)
+    }
+
+    /// Why it was denied or failed, else the request, else how much was sent.
+    pub fn detail(&self) -> String {
+        let record = &self.record;
+        let why = record.denial.as_ref().map(|denial| denial.text.clone());
+        why.or_else(|| record.failure.clone())
+            .or_else(|| record.request.clone())
+            .unwrap_or_else(|| format!("{} up, {} down", record.bytes_up, record.bytes_down))
+    }
+}
+
+/// What of the log is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct NetworkLogFilter<'a> {
+    /// Only this sandbox, or those of this run.
+    pub door: Option<&'a str>,
+    /// Whether only what was denied is.
+    pub denied: bool,
+    /// The most entries, the latest.
+    pub lines: usize,
+}
+
+impl NetworkLogFilter<'_> {
+    /// What is asked for, the oldest first.
+    pub fn read(&self, installation: &Installation) -> Result<Vec<NetworkLogEntry>, HostError> {
+        let mut entries = read(installation)?;
+        if let Some(word) = self.door {
+            let subject = super::subject(word, installation)?;
+            entries.retain(|entry| {
+                let mut names = entry.subject.iter().chain([&entry.door]);
+                names.any(|name| name.starts_with(&subject))
+            });
+        }
+        entries.retain(|entry| !self.denied || entry.record.denial.is_some());
+        let first = entries.len().saturating_sub(self.lines);
+        Ok(entries.split_off(first))
+    }
 }
 
 /// Where everything about networks is kept.
@@ -70,7 +126,7 @@ impl Journal {
 
     /// Writes an entry. What cannot be written is said once, in the diagnostic log.
     pub(super) fn write(&self, door: &str, subject: Option<&str>, record: &ConnectionRecord) {
-        let entry = JournalEntry {
+        let entry = NetworkLogEntry {
             time_ms: now_ms(),
             door: door.to_owned(),
             subject: subject.map(str::to_owned),
@@ -96,7 +152,7 @@ fn older(path: &Path) -> PathBuf {
 }
 
 /// Everything that is kept, the oldest first. A line that was cut off is left out.
-pub fn read(installation: &Installation) -> Result<Vec<JournalEntry>, HostError> {
+pub fn read(installation: &Installation) -> Result<Vec<NetworkLogEntry>, HostError> {
     let path = directory(installation)?.join("connections.jsonl");
     let mut entries = Vec::new();
     for path in [older(&path), path] {

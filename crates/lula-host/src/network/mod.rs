@@ -24,14 +24,15 @@ use lula_agents::runner_port::workspace_of;
 use lula_config::keys;
 use lula_egress::{CredentialSource, DomainName, EgressGroups, EgressPolicy, EgressRule};
 use lula_protocol::denial::DeniedAttempt;
-use lula_protocol::{RunId, SandboxDenial, SandboxReceipt};
+use lula_protocol::{SandboxDenial, SandboxReceipt};
 use lula_sandbox::DoorKeeper;
 use lula_sandbox::policy::{Network, SandboxPolicy};
+use lula_store::SecretGuard;
 use serde::Serialize;
 
 use crate::error::HostError;
 use crate::installation::Installation;
-use crate::sandbox;
+use crate::{runs, sandbox, store};
 use file::NetworkFile;
 use groups::{GroupAnswers, NetworkGroup};
 use keeper::EgressKeeper;
@@ -159,7 +160,7 @@ pub struct NameRuling {
     /// The groups of this machine that contain it.
     pub groups: Vec<String>,
     /// What happened there last.
-    pub seen: Vec<journal::JournalEntry>,
+    pub seen: Vec<journal::NetworkLogEntry>,
 }
 
 /// Variables that a process needs which answers for networks by name: the proxy of this machine, its
@@ -189,9 +190,17 @@ pub fn project() -> PathBuf {
         .unwrap_or_default()
 }
 
-/// What the sandboxes of a run are called.
-pub fn subject_of(run: &RunId) -> String {
-    workspace_of(run).to_string()
+/// What the sandboxes of a run are called, where a word means one; else the word itself.
+pub(crate) fn subject(word: &str, installation: &Installation) -> Result<String, HostError> {
+    // The latest door, and the name of one, are no runs.
+    if word == "last" || word.starts_with("net-") {
+        return Ok(word.to_owned());
+    }
+    runs::block_on(async {
+        let store = store::open(installation, SecretGuard::default()).await?;
+        let run = runs::named(&*store, word).await.ok();
+        Ok(run.map_or_else(|| word.to_owned(), |run| workspace_of(&run).to_string()))
+    })
 }
 
 /// What was denied on the way out of a sandbox with a network by name, a line each.
@@ -231,6 +240,21 @@ pub(super) fn as_flag(rule: &str) -> String {
         format!("--net '{rule}'")
     } else {
         format!("--net {rule}")
+    }
+}
+
+impl NameRuling {
+    /// The ruling for a person, a line each.
+    pub fn lines(&self) -> Vec<String> {
+        let name = format!("{}:{}", self.name, self.port);
+        let ruling = match (&self.rule, &self.grant) {
+            (Some(rule), _) => format!("{name} is reached: {rule} allows it"),
+            (None, Some(grant)) => format!("{name} is not reached; {grant} would allow it"),
+            (None, None) => format!("{name} is not reached"),
+        };
+        let groups = self.groups.iter();
+        let groups = groups.map(|group| format!("the group {group} contains it"));
+        [ruling].into_iter().chain(groups).collect()
     }
 }
 

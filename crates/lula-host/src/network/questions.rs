@@ -46,15 +46,19 @@ impl<'a> ToolQuestions<'a> {
     pub(super) fn ask(&self, program: &str, arguments: &[&str]) -> Option<String> {
         answer(&self.program(program)?, arguments)
     }
+}
 
-    /// A file of the operator's, by what it is called below their home or where a variable says.
-    pub(super) fn own_file(&self, variable: &str, below_home: &str, name: &str) -> Option<String> {
-        let directory = std::env::var_os(variable).map(PathBuf::from).or_else(|| {
-            let home = std::env::var_os("HOME").map(PathBuf::from)?;
-            Some(home.join(below_home))
-        })?;
-        std::fs::read_to_string(directory.join(name)).ok()
-    }
+/// A directory of the operator's, by what it is called below their home or where a variable says.
+pub(super) fn own_directory(variable: &str, below_home: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from).or_else(|| {
+        let home = std::env::var_os("HOME").map(PathBuf::from)?;
+        Some(home.join(below_home))
+    })
+}
+
+/// A file in such a directory.
+pub(super) fn own_file(variable: &str, below_home: &str, name: &str) -> Option<String> {
+    std::fs::read_to_string(own_directory(variable, below_home)?.join(name)).ok()
 }
 
 /// What a program prints, where it succeeds in time.

@@ -26,7 +26,7 @@ impl SandboxResources {
             .clone()
     }
 
-    /// Ends what answers.
+    /// Ends what answers in its network.
     pub(super) fn shut(&self) {
         drop(
             self.door

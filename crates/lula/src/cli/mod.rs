@@ -38,25 +38,7 @@ use runs::{
 
 const ABOUT: &str = "Hand a coding task to agents you do not have to trust";
 
-const EXAMPLES: &str = "\
-Examples:
-  lula try                       run the whole workflow on a bundled sample project
-  lula run 'fix the tests'       work on a task in this repository, get a verified branch
-  lula repair                    fix this project's failing tests by search, with no model
-  lula index map --task TEXT     list the definitions that matter for a task
-  lula exec -- pytest -q         run a command in the sandbox and hold its changes for review
-  lula exec --net pypi.org -- pip download requests
-                                 let it reach one name, and nothing else
-  lula diff                      show them; `lula commit` applies, `lula discard` drops them
-  lula doctor                    check what works on this machine
-  lula doctor --attack           attack the sandbox with every built-in probe
-  lula config explain KEY        show which file or flag a setting comes from
-  lula explain L0101             explain an error code
-
-Every configuration key is also a flag: sandbox.timeout is --sandbox-timeout.
-LULA_LOG=debug writes a diagnostic log to standard error; docs/diagnosis.md explains it.
-Exit status: 0 verified, 1 failed, 2 usage error, 3 waiting for approval, 4 budget spent,
-5 unverified, 6 not possible on this machine.";
+const EXAMPLES: &str = include_str!("help/lula.txt");
 
 /// The command line.
 #[derive(Debug, Parser)]

@@ -7,36 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::values::parse_duration;
 
-const RUN_HELP: &str = "\
-Lula works on the task in a private copy of the checked-out commit. Your checkout, index, stash and
-untracked files are not touched; only `--deliver worktree` changes files of the checkout. Failing
-tests are fixed by search, with no model; every other task needs a model. Tests decide whether the
-change is verified, never a model.
-
-Examples:
-  lula run 'fix the failing tests'
-  lula run 'add a --verbose flag' --model ollama/qwen2.5-coder:7b --accept './cli --verbose'
-  lula run 'add a --quiet flag' --finish 'cargo fmt' --accept './cli --quiet'
-  lula run 'speed up the parser' --model anthropic/claude-sonnet-4-5 --budget 0.50
-  lula run 'fix the failing tests' --approve ask --deliver worktree
-  lula run 'port it to Python 3' --detach && lula logs -f last
-  lula run 'add a cache, document it, and test it' --agents 3 --plan-only
-  lula run 'make the parser faster' --best-of 3 --model ollama/a --model ollama/b
-  lula run 'rename the field in both' --agents 2 --repo server --repo client
-
-In a project folder of a larger repository, and with --repo FOLDER, Lula runs the tests of that
-folder, and runs the --tests and --accept commands there.
-
-A test that failed before the change does not count against it; a test that fails only with the
-change always does. Lula runs each --accept command before the work and with the change: a command
-that succeeded before proves nothing.
-
-Press Ctrl-C once to finish the current step and stop, twice to stop at once; `lula resume` continues
-the run in both cases.
-
-Exit status: 0 verified, 1 failed, 2 usage error, 3 waiting for approval, 4 budget or time spent,
-5 unverified or only a part of the steps (delivered and marked so) or nothing to do, 6 not possible on
-this machine.";
+const RUN_HELP: &str = include_str!("help/run.txt");
 
 #[derive(Debug, Args)]
 #[command(after_help = RUN_HELP)]
@@ -180,23 +151,7 @@ impl From<&str> for TaskText {
     }
 }
 
-const HEAL_HELP: &str = "\
-Lula runs the tests of the checked-out commit, or the command of --cmd, in a private copy in the
-sandbox. If they fail it starts a run, as `lula run` does: the change is verified and delivered on a
-branch of its own. One breakage gets one run until it is gone; the history is in runs/heal of the
-state directory and survives restarts. If nothing is broken Lula prints nothing.
-
-Examples:
-  lula heal
-  lula heal --watch --interval 1m
-  lula heal --cmd 'make ci' --model anthropic/claude-sonnet-4-5 --budget 0.50 --budget-per-day 5
-  lula heal --history
-
-With --watch Lula checks each commit once; press Ctrl-C to finish the current step and stop.
-
-Exit status: 0 the tests pass, or a verified change fixes them; 1 broken and not fixed, 3 waiting for
-approval, 4 a limit is reached, 5 flaky or interrupted, 6 the tests cannot run. With --watch it is
-the status of the last check.";
+const HEAL_HELP: &str = include_str!("help/heal.txt");
 
 #[derive(Debug, Args)]
 #[command(after_help = HEAL_HELP)]

@@ -32,7 +32,7 @@ pub(super) enum NetworkAct {
         port: u16,
         server_name: String,
     },
-    /// A datagram.
+    /// A datagram with these bytes.
     Packet {
         target: String,
         port: u16,

@@ -24,7 +24,7 @@ pub(super) fn attack(engine: SandboxEngine) -> Result<Vec<AttackResult>, HostErr
         match probe.after {
             After::Nothing => {}
             After::Revoking(rule) => {
-                stage.revoke(&rule.replace("PORT", &stage.ports.tls.to_string()))?
+                stage.revoke(&rule.replace("PORT", &stage.ports.tls.to_string()))?;
             }
             After::Killing => stage.kill(),
         }

@@ -13,7 +13,7 @@ pub(super) enum After {
     Killing,
 }
 
-/// One attack.
+/// One attack and its control.
 #[derive(Debug)]
 pub(super) struct NetworkProbe {
     pub(super) name: &'static str,
@@ -63,33 +63,43 @@ fn question(server: &str, tcp: bool, kind: u16, name: &str) -> NetworkAct {
 
 /// Every attack, the one that ends what answers last.
 pub(super) fn all(ports: StagePorts) -> Vec<NetworkProbe> {
-    let StagePorts {
-        tls,
-        web,
-        detail,
-        other,
-    } = ports;
-    let probe = |name, act, control| NetworkProbe {
+    [
+        addresses(ports),
+        other_ports(ports),
+        names(),
+        first_bytes(ports),
+        requests(ports),
+        details(ports),
+        after(ports),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn probe(name: &'static str, act: NetworkAct, control: NetworkAct) -> NetworkProbe {
+    NetworkProbe {
         name,
         act,
         control: Some(control),
         after: After::Nothing,
-    };
-    let granted = || hello(GRANTED, tls, GRANTED);
-    let by_hello = |name, act| probe(name, act, granted());
-    let request = |line: &str, rest: &str| text(WEB, web, &format!("{line}\n{rest}\n\n"));
-    let good = || {
-        request(
-            "GET /fine HTTP/1.1",
-            &format!("Host: {WEB}:{web}\nConnection: close"),
-        )
-    };
-    let by_request = |name, act| probe(name, act, good());
-    let asked = |name, act| probe(name, act, question("127.0.0.1", false, 1, GRANTED));
-    let token = |text_of: &str| text_of.replace("TOKEN", TOKEN);
-    let secret = format!("{TOKEN}.{DENIED}");
-    let mut all = vec![
-        // Addresses instead of names.
+    }
+}
+
+/// A hello as it is granted.
+fn granted(ports: StagePorts) -> NetworkAct {
+    hello(GRANTED, ports.tls, GRANTED)
+}
+
+fn token(text_of: &str) -> String {
+    text_of.replace("TOKEN", TOKEN)
+}
+
+/// Addresses instead of names.
+fn addresses(ports: StagePorts) -> Vec<NetworkProbe> {
+    let StagePorts { tls, other, .. } = ports;
+    let by_hello = |name, act| probe(name, act, granted(ports));
+    vec![
         by_hello(
             "address_on_a_granted_port",
             hello("203.0.113.9", tls, TOKEN),
@@ -127,7 +137,14 @@ pub(super) fn all(ports: StagePorts) -> Vec<NetworkProbe> {
             "address_that_stands_for_no_name_high",
             hello("198.19.255.254", tls, GRANTED),
         ),
-        // Other ports and protocols.
+    ]
+}
+
+/// Other ports and protocols.
+fn other_ports(ports: StagePorts) -> Vec<NetworkProbe> {
+    let StagePorts { tls, other, .. } = ports;
+    let by_hello = |name, act| probe(name, act, granted(ports));
+    vec![
         by_hello("other_port_of_a_granted_name", text(GRANTED, other, TOKEN)),
         by_hello("dns_over_tls", hello("9.9.9.9", 853, TOKEN)),
         by_hello("dns_over_https", hello("9.9.9.9", 443, TOKEN)),
@@ -140,7 +157,14 @@ pub(super) fn all(ports: StagePorts) -> Vec<NetworkProbe> {
             NetworkAct::Listen { port: tls },
         ),
         by_hello("taking_the_port_of_names", NetworkAct::Listen { port: 53 }),
-        // Names that were not granted, and names as messages.
+    ]
+}
+
+/// Names that were not granted, and names as messages.
+fn names() -> Vec<NetworkProbe> {
+    let asked = |name, act| probe(name, act, question("127.0.0.1", false, 1, GRANTED));
+    let secret = format!("{TOKEN}.{DENIED}");
+    vec![
         asked("denied_name", question("127.0.0.1", false, 1, &secret)),
         asked(
             "name_below_a_granted_one",
@@ -172,7 +196,14 @@ pub(super) fn all(ports: StagePorts) -> Vec<NetworkProbe> {
             question("9.9.9.9", true, 1, &secret),
         ),
         asked("zone_transfer", question("127.0.0.1", true, 252, DENIED)),
-        // Names that lead where none may.
+    ]
+}
+
+/// Names that lead where none may, and another name in TLS than the one that was asked for.
+fn first_bytes(ports: StagePorts) -> Vec<NetworkProbe> {
+    let StagePorts { tls, .. } = ports;
+    let by_hello = |name, act| probe(name, act, granted(ports));
+    vec![
         by_hello(
             "name_of_the_metadata_service",
             hello("metadata.probe.example", tls, TOKEN),
@@ -182,7 +213,6 @@ pub(super) fn all(ports: StagePorts) -> Vec<NetworkProbe> {
             "rebound_name",
             hello("bound.probe.example", tls, "bound.probe.example"),
         ),
-        // Another name in the first bytes than the one that was asked for.
         by_hello("other_server_name", hello(GRANTED, tls, DENIED)),
         by_hello("no_server_name", hello(GRANTED, tls, "")),
         by_hello(
@@ -190,6 +220,16 @@ pub(super) fn all(ports: StagePorts) -> Vec<NetworkProbe> {
             hello(GRANTED, tls, "127.0.0.1"),
         ),
         by_hello("no_tls_at_all", text(GRANTED, tls, TOKEN)),
+    ]
+}
+
+/// Another name in HTTP than the one that was asked for.
+fn requests(ports: StagePorts) -> Vec<NetworkProbe> {
+    let StagePorts { web, .. } = ports;
+    let request = |line: &str, rest: &str| text(WEB, web, &format!("{line}\n{rest}\n\n"));
+    let rest = format!("Host: {WEB}:{web}\nConnection: close");
+    let by_request = |name, act| probe(name, act, request("GET /fine HTTP/1.1", &rest));
+    vec![
         by_request(
             "other_host",
             request(&token("GET /TOKEN HTTP/1.1"), &format!("Host: {DENIED}")),
@@ -229,16 +269,17 @@ pub(super) fn all(ports: StagePorts) -> Vec<NetworkProbe> {
             ),
         ),
         by_request("server_name_on_the_web", hello(WEB, web, TOKEN)),
-    ];
-    // Requests on a host where only some are granted.
-    let fine = || {
-        text(
-            DETAIL,
-            detail,
-            &format!("GET /open/fine HTTP/1.1\nHost: {DETAIL}:{detail}\nConnection: close\n\n"),
-        )
+    ]
+}
+
+/// Requests on a host where only some are granted.
+fn details(ports: StagePorts) -> Vec<NetworkProbe> {
+    let StagePorts { detail, .. } = ports;
+    let request = |line: &str| {
+        let rest = format!("Host: {DETAIL}:{detail}\nContent-Length: 0\nConnection: close");
+        text(DETAIL, detail, &token(&format!("{line}\n{rest}\n\n")))
     };
-    for (name, line) in [
+    [
         ("other_method", "POST /open/TOKEN HTTP/1.1"),
         ("other_path", "GET /closed/TOKEN HTTP/1.1"),
         ("path_that_climbs", "GET /open/../closed/TOKEN HTTP/1.1"),
@@ -246,34 +287,29 @@ pub(super) fn all(ports: StagePorts) -> Vec<NetworkProbe> {
             "path_that_climbs_in_code",
             "GET /open/%2e%2e/closed/TOKEN HTTP/1.1",
         ),
-    ] {
-        all.push(NetworkProbe {
-            name,
-            act: text(
-                DETAIL,
-                detail,
-                &token(&format!(
-                    "{line}\nHost: {DETAIL}:{detail}\nContent-Length: 0\n\n"
-                )),
-            ),
-            control: Some(fine()),
-            after: After::Nothing,
-        });
-    }
+    ]
+    .into_iter()
+    .map(|(name, line)| probe(name, request(line), request("GET /open/fine HTTP/1.1")))
+    .collect()
+}
+
+/// What was granted before.
+fn after(ports: StagePorts) -> Vec<NetworkProbe> {
     let revoked = "revoked.probe.example";
-    all.push(NetworkProbe {
-        name: "revoked_name",
-        act: hello(revoked, tls, revoked),
-        control: None,
-        after: After::Revoking("revoked.probe.example:PORT private"),
-    });
-    all.push(NetworkProbe {
-        name: "killed_engine",
-        act: granted(),
-        control: None,
-        after: After::Killing,
-    });
-    all
+    vec![
+        NetworkProbe {
+            name: "revoked_name",
+            act: hello(revoked, ports.tls, revoked),
+            control: None,
+            after: After::Revoking("revoked.probe.example:PORT private"),
+        },
+        NetworkProbe {
+            name: "killed_engine",
+            act: granted(ports),
+            control: None,
+            after: After::Killing,
+        },
+    ]
 }
 
 #[cfg(test)]

@@ -56,11 +56,11 @@ impl NameResolver for StageResolver {
 pub(super) struct StagePorts {
     /// Granted, speaks TLS as far as the first bytes go.
     pub(super) tls: u16,
-    /// Granted, speaks HTTP.
+    /// Granted, and speaks HTTP.
     pub(super) web: u16,
     /// Granted for some requests.
     pub(super) detail: u16,
-    /// Not granted.
+    /// No rule grants this one.
     pub(super) other: u16,
 }
 
@@ -177,7 +177,7 @@ fn listen(heard: &Arc<Heard>, over: &Arc<AtomicBool>) -> io::Result<u16> {
     listener.set_nonblocking(true)?;
     let packets = UdpSocket::bind(("127.0.0.1", port))?;
     packets.set_read_timeout(Some(Duration::from_millis(100)))?;
-    let (hears, ends) = (Arc::clone(heard), Arc::clone(over));
+    let (ear, ends) = (Arc::clone(heard), Arc::clone(over));
     std::thread::spawn(move || {
         while !ends.load(Ordering::Relaxed) {
             match listener.accept() {
@@ -186,7 +186,7 @@ fn listen(heard: &Arc<Heard>, over: &Arc<AtomicBool>) -> io::Result<u16> {
                     let _ = stream.set_read_timeout(Some(Duration::from_millis(500)));
                     let mut bytes = [0; 4096];
                     if let Ok(length) = stream.read(&mut bytes) {
-                        hears.note(&bytes[..length]);
+                        ear.note(&bytes[..length]);
                     }
                     let length = HEARD.len();
                     let answer = format!(
@@ -198,12 +198,12 @@ fn listen(heard: &Arc<Heard>, over: &Arc<AtomicBool>) -> io::Result<u16> {
             }
         }
     });
-    let (hears, ends) = (Arc::clone(heard), Arc::clone(over));
+    let (ear, ends) = (Arc::clone(heard), Arc::clone(over));
     std::thread::spawn(move || {
         let mut bytes = [0; 2048];
         while !ends.load(Ordering::Relaxed) {
             if let Ok(length) = packets.recv(&mut bytes) {
-                hears.note(&bytes[..length]);
+                ear.note(&bytes[..length]);
             }
         }
     });

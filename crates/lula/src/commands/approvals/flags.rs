@@ -44,15 +44,7 @@ pub(crate) enum KeysCommand {
     },
 }
 
-pub(crate) const ANSWER_HELP: &str = "\
-The answer is signed with the key of the state directory and bound to the digest of the call, the
-diff, the base tree and the policy: one changed byte makes it void. It can be used once.
-
-Another person can answer with a key of their own (`lula approvals keys add`) if the runner listens
-on a port; the bearer key of the port is read from LULA_RUNNER_KEY:
-  lula approve apr_01jd3x… --key alice.key --runner 10.0.0.5:7070
-
-Exit status: 0 answered, 3 more approvers are needed, 1 the answer was not accepted.";
+pub(crate) const ANSWER_HELP: &str = include_str!("../../cli/help/answer.txt");
 
 #[derive(Debug, Args)]
 pub(crate) struct AnswerFlags {

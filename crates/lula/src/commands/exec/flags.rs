@@ -11,31 +11,7 @@ use lula_sandbox::policy::Profile;
 
 use crate::cli::values::{parse_duration, parse_profile, parse_tier};
 
-const EXEC_HELP: &str = "\
-The workspace is the repository around this directory, or the directory itself if there is none. The
-command sees the workspace, the system's programs, your toolchains and the project's virtual
-environment. It reaches only the hosts that `--net` names, and of your variables it has only those that
-name toolchains. Standard
-input and output, signals and the exit status are those of the command. Changes to the workspace are
-held: `lula diff` shows them, `lula commit` applies them. Files that git ignores are not held for
-review.
-
-Examples:
-  lula exec -- pytest -q
-  lula exec --profile strict --timeout 10s -- ./untrusted.sh
-  lula exec --receipt receipt.json -- make test
-  lula exec --explain -- ./install.sh
-  lula exec --on last -- git diff
-  lula exec --write direct -- cargo fmt
-  lula exec --net pypi.org --net files.pythonhosted.org -- pip download requests
-  lula exec --net npm -- npm ci
-
---net NAME[:PORT] lets the command reach a host, --net GROUP the hosts that a tool of this machine is
-configured with (`lula net groups`); repeat it for more. Names are resolved and dialled outside, and
-everything else is refused. `lula net log` shows what was asked for.
-
-Exit status: that of the command; 124 timeout, 125 the sandbox refused to run it, 126 the command
-cannot be executed, 127 the command does not exist.";
+const EXEC_HELP: &str = include_str!("../../cli/help/exec.txt");
 
 #[derive(Debug, Args)]
 #[command(after_help = EXEC_HELP)]

@@ -31,7 +31,7 @@ pub(super) fn run(
     session: &CliSession,
     helper: Option<EarlyHelper>,
 ) -> Result<ProcessExitStatus, CommandFailure> {
-    execute(flags, flags.request(), session, helper)
+    execute(flags, &flags.request(), session, helper)
 }
 
 /// Runs a command to find out which names it needs.
@@ -44,17 +44,17 @@ pub(super) fn learn(
         network: ExecNetwork::Learned,
         ..flags.request()
     };
-    execute(flags, request, session, helper)
+    execute(flags, &request, session, helper)
 }
 
 fn execute(
     flags: &ExecFlags,
-    request: ExecInvocation<'_>,
+    request: &ExecInvocation<'_>,
     session: &CliSession,
     helper: Option<EarlyHelper>,
 ) -> Result<ProcessExitStatus, CommandFailure> {
     let learned = request.network == ExecNetwork::Learned;
-    let settled = match exec::execute(&request, &session.screen, helper, &session.host) {
+    let settled = match exec::execute(request, &session.screen, helper, &session.host) {
         Ok(settled) => settled,
         Err(error) => return ended(error, session),
     };

@@ -43,13 +43,7 @@ pub(crate) enum NetCommand {
     List,
 }
 
-const GRANT_HELP: &str = "\
-The sandbox is not restarted. --revoke takes the rule back and cuts what is open by it.
-
-Examples:
-  lula grant last pypi.org
-  lula grant net-1a2b3c4d 'GET api.example.org/repos/*'
-  lula grant run-01ARZ3 db.example.org:5432 --revoke";
+const GRANT_HELP: &str = include_str!("../../cli/help/grant.txt");
 
 #[derive(Debug, Args)]
 #[command(after_help = GRANT_HELP)]

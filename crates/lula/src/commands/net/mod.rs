@@ -2,12 +2,12 @@
 
 pub(crate) mod flags;
 
-use lula_host::network::journal::{self, JournalEntry};
+use lula_host::network::journal::{NetworkLogEntry, NetworkLogFilter};
 use lula_host::network::{self, grants, groups};
-use lula_host::{record, runs, store};
+use lula_host::record;
 use lula_protocol::RunExit;
 use lula_sandbox::EarlyHelper;
-use lula_store::SecretGuard;
+use serde::Serialize;
 
 use super::exec;
 use crate::failure::CommandFailure;
@@ -21,193 +21,99 @@ pub(super) fn run(
     session: &CliSession,
     helper: Option<EarlyHelper>,
 ) -> Result<ProcessExitStatus, CommandFailure> {
-    let exit = match command {
+    let host = &session.host;
+    let mut exit = RunExit::Verified;
+    match command {
         NetCommand::Learn(flags) => return exec::learn(flags, session, helper),
         NetCommand::Log {
             door,
             denied,
             lines,
-        } => log(door.as_deref(), *denied, *lines, session),
-        NetCommand::Explain { host } => explain(host, session),
-        NetCommand::Groups { groups, refresh } => show_groups(groups, *refresh, session),
-        NetCommand::List => list(session),
-    };
-    exit.map(ProcessExitStatus::from)
-}
-
-/// What sandboxes of a run are called, or the word as it is.
-fn subject(word: &str, session: &CliSession) -> Result<String, CommandFailure> {
-    let run = runs::block_on(async {
-        let store = store::open(&session.host, SecretGuard::default()).await?;
-        Ok::<_, CommandFailure>(runs::named(&*store, word).await.ok())
-    });
-    // `last` is the latest sandbox here, and a run elsewhere.
-    match run? {
-        Some(run) if word != "last" => Ok(network::subject_of(&run)),
-        _ => Ok(word.to_owned()),
+        } => {
+            let filter = NetworkLogFilter {
+                door: door.as_deref(),
+                denied: *denied,
+                lines: *lines,
+            };
+            let entries = filter.read(host)?;
+            show(&entries, &log(&entries), session)?;
+        }
+        NetCommand::Explain { host: name } => {
+            let ruling = network::explain(name, host)?;
+            if ruling.rule.is_none() {
+                exit = RunExit::Failed;
+            }
+            let mut table = TextTable::default();
+            ruling
+                .lines()
+                .into_iter()
+                .for_each(|line| table.row([line]));
+            show(&ruling, &(table.render(0) + &log(&ruling.seen)), session)?;
+        }
+        NetCommand::Groups { groups, refresh } => {
+            let live = session.screen.live("asking the tools");
+            let (found, missing) = groups::found(groups, *refresh, host)?;
+            drop(live);
+            for error in &missing {
+                session.screen.detail(&error.to_string());
+            }
+            let mut table = TextTable::default();
+            for group in &found {
+                let asked = format!("{}, {}", group.asked, record::age(group.asked_ms));
+                let rules = visible(&group.rules());
+                table.row([group.name.clone(), rules, paint(DIM, asked)]);
+            }
+            show(&found, &table.render(0), session)?;
+        }
+        NetCommand::List => {
+            let doors = grants::doors(host)?;
+            let mut table = TextTable::default();
+            for door in &doors {
+                let subject = visible(door.subject.as_deref().unwrap_or_default());
+                let age = paint(DIM, record::age(door.begun_ms));
+                table.row([door.door.clone(), age, subject, door.granted.join(", ")]);
+            }
+            show(&doors, &table.render(0), session)?;
+        }
     }
+    Ok(exit.into())
 }
 
-fn log(
-    door: Option<&str>,
-    denied: bool,
-    lines: usize,
+fn show(
+    document: &impl Serialize,
+    text: &str,
     session: &CliSession,
-) -> Result<RunExit, CommandFailure> {
-    let mut entries = journal::read(&session.host)?;
-    if let Some(word) = door {
-        let subject = subject(word, session)?;
-        entries.retain(|entry| {
-            let mut names = entry.subject.iter().chain([&entry.door]);
-            names.any(|name| name.starts_with(&subject))
-        });
+) -> Result<(), CommandFailure> {
+    if session.screen.is_json() {
+        session.screen.document(document)
+    } else {
+        session.screen.line(text.trim_end())
     }
-    entries.retain(|entry| !denied || entry.record.denial.is_some());
-    let entries = entries.split_off(entries.len().saturating_sub(lines));
-    let screen = &session.screen;
-    if screen.is_json() {
-        screen.document(&entries)?;
-        return Ok(RunExit::Verified);
-    }
-    screen.line(table(&entries).render(0).trim_end())?;
-    Ok(RunExit::Verified)
 }
 
-fn table(entries: &[JournalEntry]) -> TextTable {
+fn log(entries: &[NetworkLogEntry]) -> String {
     let mut table = TextTable::default();
     for entry in entries {
-        let record = &entry.record;
-        let verdict = match (&record.denial, &record.failure) {
-            (Some(_), _) => paint(BAD, "denied"),
-            (None, Some(_)) => paint(WARN, "failed"),
-            (None, None) => paint(GOOD, "allowed"),
+        let verdict = match entry.verdict() {
+            "denied" => paint(BAD, "denied"),
+            "failed" => paint(WARN, "failed"),
+            other => paint(GOOD, other),
         };
-        let dialled = record.dialled.map(|address| address.to_string());
-        let host = record.name.clone().or(dialled).unwrap_or_default();
-        let why = record.denial.as_ref().map(|denial| denial.text.clone());
-        let detail = why.or_else(|| record.failure.clone());
-        let detail = detail.or_else(|| record.request.clone());
-        let bytes = format!("{} up, {} down", record.bytes_up, record.bytes_down);
+        let by = entry.record.attribution.as_deref().unwrap_or_default();
         table.row([
             paint(DIM, record::age(entry.time_ms)),
             entry.door.clone(),
             verdict,
-            visible(&format!("{host}:{}", record.port)),
-            paint(
-                DIM,
-                record
-                    .attribution
-                    .as_deref()
-                    .map(visible)
-                    .unwrap_or_default(),
-            ),
-            visible(&detail.unwrap_or(bytes)),
+            visible(&entry.place()),
+            paint(DIM, visible(by)),
+            visible(&entry.detail()),
         ]);
     }
-    table
-}
-
-fn explain(host: &str, session: &CliSession) -> Result<RunExit, CommandFailure> {
-    let ruling = network::explain(host, &session.host)?;
-    let screen = &session.screen;
-    if screen.is_json() {
-        screen.document(&ruling)?;
-    } else {
-        let name = format!("{}:{}", ruling.name, ruling.port);
-        match (&ruling.rule, &ruling.grant) {
-            (Some(rule), _) => screen.line(format!("{name} is reached: {rule} allows it"))?,
-            (None, Some(grant)) => {
-                screen.line(format!("{name} is not reached; {grant} would allow it"))?;
-            }
-            (None, None) => screen.line(format!("{name} is not reached"))?,
-        }
-        for group in &ruling.groups {
-            screen.line(format!("the group {group} contains it"))?;
-        }
-        screen.line(table(&ruling.seen).render(0).trim_end())?;
-    }
-    Ok(if ruling.rule.is_some() {
-        RunExit::Verified
-    } else {
-        RunExit::Failed
-    })
-}
-
-fn show_groups(
-    named: &[String],
-    refresh: bool,
-    session: &CliSession,
-) -> Result<RunExit, CommandFailure> {
-    let here = network::project();
-    let mut answers = groups::GroupAnswers::open(&session.host)?;
-    let all = groups::names().map(str::to_owned);
-    let wanted: Vec<String> = if named.is_empty() {
-        all.collect()
-    } else {
-        named.to_vec()
-    };
-    let mut found = Vec::new();
-    for name in &wanted {
-        let live = session.screen.live("asking the tools");
-        let group = if refresh {
-            answers.ask(name, &here)
-        } else {
-            answers.group(name, &here)
-        };
-        drop(live);
-        match group {
-            Ok(group) => found.push(group),
-            // One of several that no tool here knows is no failure.
-            Err(error) if named.is_empty() => session.screen.detail(&error.to_string()),
-            Err(error) => return Err(error.into()),
-        }
-    }
-    let screen = &session.screen;
-    if screen.is_json() {
-        screen.document(&found)?;
-        return Ok(RunExit::Verified);
-    }
-    let mut table = TextTable::default();
-    for group in &found {
-        let rules: Vec<_> = group.rules.iter().map(ToString::to_string).collect();
-        let asked = format!("{}, {}", group.asked, record::age(group.asked_ms));
-        table.row([
-            group.name.clone(),
-            visible(&rules.join(", ")),
-            paint(DIM, asked),
-        ]);
-    }
-    screen.line(table.render(0).trim_end())?;
-    Ok(RunExit::Verified)
-}
-
-fn list(session: &CliSession) -> Result<RunExit, CommandFailure> {
-    let doors = grants::doors(&session.host)?;
-    let screen = &session.screen;
-    if screen.is_json() {
-        screen.document(&doors)?;
-        return Ok(RunExit::Verified);
-    }
-    let mut table = TextTable::default();
-    for door in &doors {
-        table.row([
-            door.door.clone(),
-            paint(DIM, record::age(door.begun_ms)),
-            door.subject.as_deref().map(visible).unwrap_or_default(),
-            door.granted.join(", "),
-        ]);
-    }
-    screen.line(table.render(0).trim_end())?;
-    Ok(RunExit::Verified)
+    table.render(0)
 }
 
 pub(super) fn grant(flags: &GrantFlags, session: &CliSession) -> Result<RunExit, CommandFailure> {
-    let target = match flags.target.as_str() {
-        "last" => "last".to_owned(),
-        word if word.starts_with("net-") => word.to_owned(),
-        word => subject(word, session)?,
-    };
-    let doors = grants::change(&target, &flags.rule, flags.revoke, &session.host)?;
+    let doors = grants::change(&flags.target, &flags.rule, flags.revoke, &session.host)?;
     let screen = &session.screen;
     if screen.is_json() {
         screen.document(&doors)?;

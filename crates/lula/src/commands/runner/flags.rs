@@ -8,15 +8,7 @@ use lula_sandbox::policy::Profile;
 use crate::cli::runs::ApproveMode;
 use crate::cli::values::parse_profile;
 
-const RUNNER_HELP: &str = "\
-A workspace is a private view of a directory below a root: the runner changes the directory itself
-only by a commit of exactly the reviewed change. Only the owner can use a Unix socket; a port needs a
-bearer key, from --key-file or $LULA_RUNNER_KEY. `GET /v1/openapi.json` describes the API.
-
-Examples:
-  lula runner --root ~/src
-  lula runner --root ~/src --listen unix:/run/user/1000/lula.sock
-  lula runner --root /srv/work --listen 0.0.0.0:7420 --key-file /etc/lula/runner.key";
+const RUNNER_HELP: &str = include_str!("../../cli/help/runner.txt");
 
 #[derive(Debug, Args)]
 #[command(after_help = RUNNER_HELP)]
