@@ -9,6 +9,7 @@ use super::stage::Stage;
 
 /// What surrounds a process in a container.
 #[derive(Clone, Copy)]
+#[allow(clippy::struct_excessive_bools)] // one for each rule that an engine has a switch for
 pub(crate) struct ContainerRules {
     pub(crate) seccomp: ContainerSeccomp,
     /// Whether parts of `/proc` are hidden or read-only.
@@ -106,15 +107,16 @@ pub(crate) fn command(
 fn config(stage: &Stage, rules: ContainerRules, arguments: &[&str]) -> Value {
     let mut args = vec!["/usr/bin/lula"];
     args.extend(arguments);
-    let capabilities: &[&str] = match rules.capabilities {
-        true => &[
+    let capabilities: &[&str] = if rules.capabilities {
+        &[
             "CAP_CHOWN",
             "CAP_DAC_OVERRIDE",
             "CAP_FOWNER",
             "CAP_SETGID",
             "CAP_SETUID",
-        ],
-        false => &[],
+        ]
+    } else {
+        &[]
     };
     let mut namespaces: Vec<Value> = ["pid", "ipc", "uts", "mount", "network", "cgroup"]
         .map(|kind| json!({ "type": kind }))
@@ -194,10 +196,10 @@ fn docker() -> Value {
             rule["action"] == "SCMP_ACT_ALLOW"
                 && rule["includes"]
                     .as_object()
-                    .is_none_or(|only| only.is_empty())
+                    .is_none_or(serde_json::Map::is_empty)
                 && rule["excludes"]
                     .as_object()
-                    .is_none_or(|only| only.is_empty())
+                    .is_none_or(serde_json::Map::is_empty)
                 && rule["args"].as_array().is_none_or(Vec::is_empty)
         });
     let names: Vec<&str> = unconditional

@@ -268,25 +268,7 @@ impl SandboxEngine {
             return Err(SandboxError::OverlayNeedsNamespaces { tier });
         }
         let place = PathBuf::from(&workspace.path);
-        let heard = refusals::can_be_heard();
-        let rules = SeccompRules {
-            nested_userns: policy.nested_userns,
-            refusals: if heard {
-                RefusedCallReply::Notify
-            } else {
-                RefusedCallReply::Errno
-            },
-            watched: if heard {
-                sandbox.watched
-            } else {
-                WatchedCalls::Nothing
-            },
-            ..if tier == IsolationTier::Namespace {
-                SeccompRules::NAMESPACE
-            } else {
-                SeccompRules::SHARED
-            }
-        };
+        let rules = rules_for(tier, sandbox);
         let program = inner.program(rules)?;
         let mut not_applied = Vec::new();
         let filter = PlannedFilter {
@@ -374,7 +356,7 @@ impl SandboxEngine {
                 instructions: u32::try_from(program.instructions().len()).unwrap_or(u32::MAX),
                 no_sockets: !rules.internet_sockets,
                 watched: rules.watched,
-                heard,
+                heard: rules.refusals == RefusedCallReply::Notify,
                 clean_environment: !sandbox.without.contains(&LayerName::CleanEnvironment),
                 cgroup: limits.map(|limits| (inner.groups().kind().name(), limits)),
                 host: inner.host()?.clone(),
@@ -392,6 +374,25 @@ impl SandboxEngine {
         });
         // From here on a session that is not returned is ended by its drop.
         Ok(SandboxSession { link })
+    }
+}
+
+/// The rules for system calls, with a listener where there can be one.
+fn rules_for(tier: IsolationTier, sandbox: &Sandbox) -> SeccompRules {
+    let (refusals, watched) = if refusals::can_be_heard() {
+        (RefusedCallReply::Notify, sandbox.watched)
+    } else {
+        (RefusedCallReply::Errno, WatchedCalls::Nothing)
+    };
+    SeccompRules {
+        nested_userns: sandbox.policy.nested_userns,
+        refusals,
+        watched,
+        ..if tier == IsolationTier::Namespace {
+            SeccompRules::NAMESPACE
+        } else {
+            SeccompRules::SHARED
+        }
     }
 }
 

@@ -240,6 +240,7 @@ impl Sandbox {
             rlimits: on(LayerName::Rlimits),
             no_network: on(LayerName::NoNetwork),
             proc_masks: on(LayerName::PrivateRoot),
+            own_proc: self.policy.min_tier >= IsolationTier::Namespace,
         }
     }
 }
