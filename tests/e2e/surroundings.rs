@@ -120,6 +120,15 @@ fn gvisor_is_known_and_says_what_works_in_it() {
 #[test]
 fn inside_a_sandbox_of_its_own_it_has_landlock() {
     expect("lula", "forbid every mount", "works");
+    let lula = stage().lula().display().to_string();
+    let arguments = ["exec", "--json", "--write=none", "--", &lula, "--version"];
+    let (_, document) = printed("lula", &arguments);
+    // A filter below one that has a listener can have none.
+    let unseen = document["receipt"]["not_observed"].to_string();
+    assert!(
+        unseen.contains("system calls that seccomp refused"),
+        "{document}"
+    );
 }
 
 #[test]
