@@ -87,15 +87,20 @@ fn every_account_on_the_machine_itself_has_a_tier() {
 
 #[test]
 fn containers_with_a_default_profile_have_landlock_and_name_the_profile_that_gives_more() {
-    for name in ["docker", "docker-root", "docker-unmasked", "pod-restricted"] {
-        expect(name, "seccomp=lula-namespace.json", "works");
+    for name in ["docker", "docker-root", "docker-unmasked"] {
+        expect(name, "--security-opt seccomp=lula-namespace.json", "works");
     }
+    expect(
+        "pod-restricted",
+        "localhostProfile: lula-namespace.json",
+        "works",
+    );
 }
 
 #[test]
 fn the_shipped_profile_gives_namespaces_and_the_open_proc_is_named() {
-    expect("pod-restricted-profile", "systempaths=unconfined", "works");
-    expect("unconfined", "works with less", "works");
+    expect("pod-restricted-profile", "procMount: Unmasked", "works");
+    expect("unconfined", "systempaths=unconfined", "works");
     expect("pod-baseline", "works", "works");
 }
 

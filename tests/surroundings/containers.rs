@@ -19,6 +19,8 @@ pub(crate) struct ContainerRules {
     /// Whether the container has a user namespace of its own, as a pod without the host's users.
     pub(crate) own_users: bool,
     pub(crate) read_only_root: bool,
+    /// The variable by which its engine is known.
+    pub(crate) variable: &'static str,
     /// Whether it keeps the capabilities that engines give to root.
     pub(crate) capabilities: bool,
 }
@@ -147,7 +149,7 @@ fn config(stage: &Stage, rules: ContainerRules, arguments: &[&str]) -> Value {
             "terminal": false,
             "user": {"uid": rules.user, "gid": rules.user},
             "args": args,
-            "env": ["PATH=/usr/bin", "HOME=/tmp", "container=docker"],
+            "env": ["PATH=/usr/bin", "HOME=/tmp", rules.variable],
             "cwd": "/tmp",
             "noNewPrivileges": true,
             "capabilities": {

@@ -14,7 +14,6 @@ const ENOSYS: u16 = 38;
 struct Opened {
     layers: Vec<&'static str>,
     not_applied: Vec<String>,
-    not_observed: Vec<String>,
 }
 
 /// Opens a sandbox in that tier without these calls, runs commands in it, leaves a daemon behind and ends
@@ -57,7 +56,6 @@ fn without(
                 .into_iter()
                 .map(|one| one.asked)
                 .collect(),
-            not_observed: receipt.not_observed,
         })
     });
     thread.join().unwrap()
