@@ -62,7 +62,6 @@ fn after_three_wrong_changes_another_conversation_begins_and_knows_the_last_one(
         stands = wrong(number);
     }
     let script = script
-        .then_say(r#"{"steps": ["Look at the index."]}"#)
         .then_call("edit_file", edit())
         .then_call("submit", submits("from the end"));
     let server = MockModelServer::start(script).unwrap();
@@ -119,11 +118,11 @@ fn a_bug_report_over_a_green_suite_is_verified_by_a_test_that_its_coder_is_asked
         sent(&server, 2)
     );
     let branch = report["delivered"]["branch"].as_str().unwrap();
-    let text = git(
+    let delivered = git(
         &world.work(),
         &["show", &format!("{branch}:tests/test_empty.py")],
     );
-    assert!(text.contains("assertIsNone"));
+    assert!(delivered.contains("assertIsNone"));
 }
 
 #[test]

@@ -267,7 +267,9 @@ fn report(work: &CodingState) -> RunEndReport {
         (_, Some(EarlyEnd::NeedsModel { why } | EarlyEnd::Environment { why, .. })) => {
             (RunExit::Environment, why.clone())
         }
-        (_, Some(EarlyEnd::Blocked { why, .. })) => (RunExit::Failed, why.clone()),
+        (_, Some(EarlyEnd::Blocked { why, .. })) | (Some(RunVerdict::Fail { why, .. }), None) => {
+            (RunExit::Failed, why.clone())
+        }
         (_, Some(EarlyEnd::OutOfTime { why })) => (RunExit::Budget, why.clone()),
         (_, Some(EarlyEnd::Halted { why })) => {
             let unreachable = work
@@ -304,7 +306,6 @@ fn report(work: &CodingState) -> RunEndReport {
             format!("a plan of {tasks} tasks; nothing was begun"),
         ),
         (Some(RunVerdict::Pass { why }), None) => (RunExit::Verified, why.clone()),
-        (Some(RunVerdict::Fail { why, .. }), None) => (RunExit::Failed, why.clone()),
         (Some(RunVerdict::Inconclusive { why }), None) => {
             (RunExit::Inconclusive, format!("not verified: {why}"))
         }

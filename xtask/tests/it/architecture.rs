@@ -19,7 +19,7 @@ impl Copy {
             .parent()
             .expect("the workspace's root");
         let copy = Self(tempfile::tempdir().expect("a temporary directory"));
-        for name in ["Cargo.toml", "Cargo.lock", "ARCHITECTURE.md"] {
+        for name in ["Cargo.toml", "Cargo.lock", "README.md", "ARCHITECTURE.md"] {
             fs::copy(from.join(name), copy.path(name)).expect("a file of the root");
         }
         let crates = fs::read_dir(from.join("crates")).expect("the crates");

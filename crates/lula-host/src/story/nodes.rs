@@ -157,22 +157,7 @@ impl StoryTeller {
                     .filter(|one| !one.is_empty());
                 (told.collect::<Vec<_>>().join(", "), None)
             }
-            RunStateEvent::Ending { end } => match end {
-                EarlyEnd::NothingToDo { passing, .. } => {
-                    let text = format!("nothing to do: {passing} tests pass");
-                    (text, None)
-                }
-                EarlyEnd::Planned { tasks } => (format!("a plan of {tasks} tasks"), None),
-                EarlyEnd::Rejected { why }
-                | EarlyEnd::Halted { why }
-                | EarlyEnd::Unclear { why }
-                | EarlyEnd::NeedsModel { why }
-                | EarlyEnd::OutOfTime { why }
-                | EarlyEnd::Environment { why, .. } => (why.clone(), Some(false)),
-                EarlyEnd::Blocked { by, why } => {
-                    (format!("{by} is blocked: {}", first_line(why)), Some(false))
-                }
-            },
+            RunStateEvent::Ending { end } => end_text(end),
             RunStateEvent::Repository(RepositoryEvent::Delivered { delivered, .. }) => {
                 (place(delivered).to_owned(), Some(true))
             }
@@ -192,6 +177,25 @@ impl StoryTeller {
             other => plan::summary(other)
                 .or_else(|| contest::summary(other))
                 .unwrap_or_default(),
+        }
+    }
+}
+
+/// Why a run ends before it came to a verdict.
+fn end_text(end: &EarlyEnd) -> (String, Option<bool>) {
+    match end {
+        EarlyEnd::NothingToDo { passing, .. } => {
+            (format!("nothing to do: {passing} tests pass"), None)
+        }
+        EarlyEnd::Planned { tasks } => (format!("a plan of {tasks} tasks"), None),
+        EarlyEnd::Rejected { why }
+        | EarlyEnd::Halted { why }
+        | EarlyEnd::Unclear { why }
+        | EarlyEnd::NeedsModel { why }
+        | EarlyEnd::OutOfTime { why }
+        | EarlyEnd::Environment { why, .. } => (why.clone(), Some(false)),
+        EarlyEnd::Blocked { by, why } => {
+            (format!("{by} is blocked: {}", first_line(why)), Some(false))
         }
     }
 }
