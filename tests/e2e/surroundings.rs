@@ -3,7 +3,6 @@
 //! here each is only looked at, and those that differ most are attacked.
 
 use std::path::Path;
-use std::sync::OnceLock;
 
 use serde_json::Value;
 
@@ -15,17 +14,22 @@ mod around;
 /// Where the shipped profiles are, from this crate.
 const DEPLOY_FROM_HERE: &str = "../../deploy";
 
-/// The program's file system is made once for each process of tests.
-fn stage() -> &'static Stage {
-    static STAGE: OnceLock<Stage> = OnceLock::new();
-    STAGE.get_or_init(|| Stage::new(Path::new(env!("CARGO_BIN_EXE_lula"))))
+/// The program, with what surroundings are made of.
+fn stage() -> Stage {
+    Stage::new(Path::new(env!("CARGO_BIN_EXE_lula")))
 }
 
 /// What the program prints there.
-fn printed(surrounding: &str, arguments: &[&str]) -> (i32, Value) {
-    let stage = stage();
-    let mut command = Surrounding::named(surrounding).command(stage, arguments);
-    answer(&mut command)
+fn printed(stage: &Stage, surrounding: &str, arguments: &[&str]) -> (i32, Value) {
+    let surrounding = Surrounding::named(surrounding);
+    for needed in surrounding.needs {
+        let found = std::process::Command::new("sh")
+            .args(["-c", &format!("command -v {needed}")])
+            .output();
+        let there = found.is_ok_and(|found| found.status.success());
+        assert!(there, "{needed} is needed for {}", surrounding.what);
+    }
+    answer(&mut surrounding.command(stage, arguments))
 }
 
 fn answer(command: &mut std::process::Command) -> (i32, Value) {
@@ -53,8 +57,8 @@ fn standing(document: &Value, tier: &str) -> String {
 }
 
 #[track_caller]
-fn expect(surrounding: &str, namespace: &str, landlock: &str) {
-    let (_, document) = printed(surrounding, &["doctor", "--json"]);
+fn expect(stage: &Stage, surrounding: &str, namespace: &str, landlock: &str) {
+    let (_, document) = printed(stage, surrounding, &["doctor", "--json"]);
     let (is_namespace, is_landlock) = (
         standing(&document, "namespace"),
         standing(&document, "landlock"),
@@ -71,6 +75,7 @@ fn expect(surrounding: &str, namespace: &str, landlock: &str) {
 
 #[test]
 fn every_account_on_the_machine_itself_has_a_tier() {
+    let stage = stage();
     for name in [
         "bare-root",
         "bare-user",
@@ -80,35 +85,55 @@ fn every_account_on_the_machine_itself_has_a_tier() {
         "noexec-tmp",
         "bwrap",
     ] {
-        expect(name, "works", "works");
+        expect(&stage, name, "works", "works");
     }
-    expect("root-without-capabilities", "--user 1000", "works");
+    expect(&stage, "root-without-capabilities", "--user 1000", "works");
 }
 
 #[test]
 fn containers_with_a_default_profile_have_landlock_and_name_the_profile_that_gives_more() {
-    for name in ["docker", "docker-root", "docker-unmasked", "pod-restricted"] {
-        expect(name, "seccomp=lula-namespace.json", "works");
+    let stage = stage();
+    for name in ["docker", "docker-root", "docker-unmasked"] {
+        expect(
+            &stage,
+            name,
+            "--security-opt seccomp=lula-namespace.json",
+            "works",
+        );
     }
+    expect(
+        &stage,
+        "pod-restricted",
+        "localhostProfile: lula-namespace.json",
+        "works",
+    );
 }
 
 #[test]
 fn the_shipped_profile_gives_namespaces_and_the_open_proc_is_named() {
-    expect("pod-restricted-profile", "systempaths=unconfined", "works");
-    expect("unconfined", "works with less", "works");
-    expect("pod-baseline", "works", "works");
+    let stage = stage();
+    expect(
+        &stage,
+        "pod-restricted-profile",
+        "procMount: Unmasked",
+        "works",
+    );
+    expect(&stage, "unconfined", "systempaths=unconfined", "works");
+    expect(&stage, "pod-baseline", "works", "works");
 }
 
 #[test]
 fn podman_as_it_comes_has_both_tiers() {
+    let stage = stage();
     for name in ["podman", "podman-rootless"] {
-        expect(name, "unmask=ALL", "works");
+        expect(&stage, name, "unmask=ALL", "works");
     }
 }
 
 #[test]
 fn gvisor_is_known_and_says_what_works_in_it() {
-    let (status, document) = printed("gvisor", &["doctor", "--json"]);
+    let stage = stage();
+    let (status, document) = printed(&stage, "gvisor", &["doctor", "--json"]);
     assert_ne!(status, 0);
     for tier in ["namespace", "landlock"] {
         let standing = standing(&document, tier);
@@ -119,18 +144,28 @@ fn gvisor_is_known_and_says_what_works_in_it() {
 
 #[test]
 fn inside_a_sandbox_of_its_own_it_has_landlock() {
-    expect("lula", "forbid every mount", "works");
+    let stage = stage();
+    expect(&stage, "lula", "forbid every mount", "works");
+    let arguments = ["exec", "--json", "--write=none", "--", "true"];
+    let (_, document) = printed(&stage, "lula", &arguments);
+    // A filter below one that has a listener can have none.
+    let unseen = document["receipt"]["not_observed"].to_string();
+    assert!(
+        unseen.contains("system calls that seccomp refused"),
+        "{document}"
+    );
 }
 
 #[test]
 fn attacks_are_held_off_where_surroundings_differ_most() {
+    let stage = stage();
     for (name, tier) in [
         ("docker", "landlock"),
         ("pod-restricted-profile", "namespace"),
         ("lula", "landlock"),
     ] {
         let attack = ["doctor", "--attack", "--tier", tier, "--json"];
-        let (status, report) = printed(name, &attack);
+        let (status, report) = printed(&stage, name, &attack);
         let probes = report["probes"].as_array().unwrap();
         assert!(probes.len() >= 80, "{name}: only {} probes", probes.len());
         for probe in probes {
@@ -148,6 +183,7 @@ fn attacks_are_held_off_where_surroundings_differ_most() {
 
 #[test]
 fn a_command_in_a_container_has_a_receipt_that_says_what_it_lacks() {
+    let stage = stage();
     let run = |surrounding: &str| {
         let arguments = [
             "exec",
@@ -158,7 +194,7 @@ fn a_command_in_a_container_has_a_receipt_that_says_what_it_lacks() {
             "/usr/bin/lula",
             "--version",
         ];
-        let document = printed(surrounding, &arguments).1;
+        let document = printed(&stage, surrounding, &arguments).1;
         assert!(document["receipt"].is_object(), "{document}");
         document["receipt"].clone()
     };
@@ -174,6 +210,7 @@ fn a_command_in_a_container_has_a_receipt_that_says_what_it_lacks() {
 /// the profile is named again.
 #[test]
 fn without_one_call_of_the_shipped_profile_the_refusal_is_back() {
+    let stage = stage();
     for call in [
         "fsconfig",
         "fsmount",
@@ -187,8 +224,7 @@ fn without_one_call_of_the_shipped_profile_the_refusal_is_back() {
         "umount2",
         "unshare",
     ] {
-        let stage = stage();
-        let (_, document) = answer(&mut pod_without(stage, call, &["doctor", "--json"]));
+        let (_, document) = answer(&mut pod_without(&stage, call, &["doctor", "--json"]));
         let standing = standing(&document, "namespace");
         assert!(standing.starts_with("refused"), "{call}: {standing}");
         assert!(
@@ -198,8 +234,7 @@ fn without_one_call_of_the_shipped_profile_the_refusal_is_back() {
     }
     // What has a second way, or is told.
     for call in ["clone3", "sethostname"] {
-        let stage = stage();
-        let (_, document) = answer(&mut pod_without(stage, call, &["doctor", "--json"]));
+        let (_, document) = answer(&mut pod_without(&stage, call, &["doctor", "--json"]));
         let standing = standing(&document, "namespace");
         assert!(standing.starts_with("works"), "{call}: {standing}");
     }

@@ -56,7 +56,15 @@ const POD: ContainerRules = ContainerRules {
     user: CONTAINER_USER,
     own_users: false,
     read_only_root: true,
+    variable: "KUBERNETES_SERVICE_HOST=10.0.0.1",
     capabilities: false,
+};
+
+/// The same as Docker starts it.
+const DOCKER: ContainerRules = ContainerRules {
+    read_only_root: false,
+    variable: "container=docker",
+    ..POD
 };
 
 pub(crate) const ALL: &[Surrounding] = &[
@@ -157,13 +165,7 @@ pub(crate) const ALL: &[Surrounding] = &[
         what: "Docker's default: seccomp profile, masked /proc, no capability; an image with nothing but \
                the program",
         needs: &["runc"],
-        enter: |stage, arguments| {
-            let rules = ContainerRules {
-                read_only_root: false,
-                ..POD
-            };
-            containers::command(stage, rules, "runc", arguments)
-        },
+        enter: |stage, arguments| containers::command(stage, DOCKER, "runc", arguments),
     },
     Surrounding {
         name: "docker-root",
@@ -173,8 +175,7 @@ pub(crate) const ALL: &[Surrounding] = &[
             let rules = ContainerRules {
                 user: 0,
                 capabilities: true,
-                read_only_root: false,
-                ..POD
+                ..DOCKER
             };
             containers::command(stage, rules, "runc", arguments)
         },
@@ -186,8 +187,7 @@ pub(crate) const ALL: &[Surrounding] = &[
         enter: |stage, arguments| {
             let rules = ContainerRules {
                 masked_proc: false,
-                read_only_root: false,
-                ..POD
+                ..DOCKER
             };
             containers::command(stage, rules, "runc", arguments)
         },
@@ -231,7 +231,7 @@ pub(crate) const ALL: &[Surrounding] = &[
         enter: |stage, arguments| {
             let rules = ContainerRules {
                 seccomp: ContainerSeccomp::None,
-                ..POD
+                ..DOCKER
             };
             containers::command(stage, rules, "runc", arguments)
         },

@@ -1,6 +1,12 @@
 //! `cargo xtask surroundings`: every tier, attacked in every surrounding, as a table for the documentation.
 
 #[path = "../../tests/surroundings/mod.rs"]
+#[expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    dead_code,
+    reason = "it is test code, which says no by panicking, and the tests use more of it"
+)]
 mod around;
 
 use std::fmt::Write;
@@ -68,6 +74,9 @@ pub(crate) fn run(
     repository: &Repository,
     interrupt: &Interrupt,
 ) -> Result<ExitCode> {
+    if !rustix::process::geteuid().is_root() {
+        bail!("surroundings are set up as root, as engines are: run it as root");
+    }
     let program = match &flags.program {
         Some(program) => program.clone(),
         None => match program::lula(repository, interrupt, Profile::Dev)? {

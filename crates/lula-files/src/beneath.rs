@@ -182,9 +182,10 @@ mod tests {
         ];
         for (from, path, flags) in cases {
             let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-            let mode = match flags.contains(OFlags::CREATE) {
-                true => Mode::from_raw_mode(0o600),
-                false => Mode::empty(),
+            let mode = if flags.contains(OFlags::CREATE) {
+                Mode::from_raw_mode(0o600)
+            } else {
+                Mode::empty()
             };
             let path_text = std::ffi::CString::new(path).unwrap();
             let found = |opened: rustix::io::Result<OwnedFd>| {

@@ -88,6 +88,9 @@ pub(crate) struct LayerSwitches {
     pub(crate) rlimits: bool,
     pub(crate) no_network: bool,
     pub(crate) proc_masks: bool,
+    /// Whether it must have a `/proc` that shows its own processes only. If not, the one around it is shown
+    /// where no other can be mounted.
+    pub(crate) own_proc: bool,
 }
 
 /// Everything the zygote needs to build one sandbox.
@@ -117,9 +120,6 @@ pub(crate) struct SandboxBlueprint {
     /// Whether the calls of the first process itself are watched: then the runner listens before it
     /// looks around.
     pub(crate) watched: bool,
-    /// Whether it must have a `/proc` that shows its own processes only. If not, the one around it is shown
-    /// where no other can be mounted.
-    pub(crate) own_proc: bool,
     pub(crate) switches: LayerSwitches,
     /// The ports of listeners behind every address of its network, where its network has any.
     pub(crate) door: Option<Vec<u16>>,
@@ -207,13 +207,13 @@ impl SandboxBlueprint {
             on.rlimits,
             on.no_network,
             on.proc_masks,
+            on.own_proc,
         ] {
             w.bool(switch);
         }
         w.bool(self.born_in_cgroup)
             .bool(self.listened)
             .bool(self.watched)
-            .bool(self.own_proc)
             .option(self.door.as_ref(), |w, ports| {
                 w.list(ports, |w, port| {
                     w.u16(*port);
@@ -286,11 +286,11 @@ impl SandboxBlueprint {
                 rlimits: r.bool("rlimits")?,
                 no_network: r.bool("no_network")?,
                 proc_masks: r.bool("proc_masks")?,
+                own_proc: r.bool("own_proc")?,
             },
             born_in_cgroup: r.bool("cgroup")?,
             listened: r.bool("listened")?,
             watched: r.bool("watched")?,
-            own_proc: r.bool("own proc")?,
             door: r.option("door", |r| r.list("ports", |r| r.u16("port")))?,
         };
         reader.end()?;

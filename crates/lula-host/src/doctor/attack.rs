@@ -57,6 +57,20 @@ fn strongest(engine: &SandboxEngine) -> Option<IsolationTier> {
     found.filter(|tier| *tier > IsolationTier::Process)
 }
 
+/// What came of an attack, in a few words.
+pub fn summary(report: &AttackReport) -> String {
+    let total = report.probes.len();
+    let unlimited = report.count(AttackOutcome::Unlimited);
+    let held = report.count(AttackOutcome::Held);
+    if held == total {
+        format!("{total} probes, all held")
+    } else if report.held() {
+        format!("{held} probes, all held; {unlimited} about limits that are not in force here")
+    } else {
+        format!("{} of {total} probes not held", total - held - unlimited)
+    }
+}
+
 /// How many probes were held off, by family.
 pub fn families(report: &AttackReport) -> Vec<ProbeFamily> {
     let mut families = BTreeMap::<_, (usize, usize)>::new();

@@ -31,22 +31,46 @@ fn host() -> String {
     name.replace('/', "-")
 }
 
+/// Where the numbers of processes mean what they mean here: this boot of this machine, and this pid
+/// namespace. Containers that share a host name share no such place. `None` where the machine does not tell,
+/// or where `/proc` is that of another pid namespace, so that it tells of other processes.
+fn place() -> Option<String> {
+    let own = std::process::id().to_string();
+    if std::fs::read_link("/proc/self").ok()?.to_str()? != own {
+        return None;
+    }
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let namespace = std::fs::read_link("/proc/self/ns/pid").ok()?;
+    let number = namespace
+        .to_str()?
+        .strip_prefix("pid:[")?
+        .strip_suffix(']')?;
+    Some(format!("{}/{number}", boot.trim()))
+}
+
 /// The name of this process as an owner of runs.
 pub fn name() -> String {
     let pid = std::process::id();
-    format!("{}/{pid}/{}", host(), begun(pid).unwrap_or_default())
+    let since = begun(pid).unwrap_or_default();
+    match place() {
+        Some(place) => format!("{}/{pid}/{since}/{place}", host()),
+        None => format!("{}/{pid}/{since}", host()),
+    }
 }
 
-/// Whether an owner is a process of this machine that is gone.
+/// Whether an owner is certainly gone: a process of this very place that is not there any more. Any other
+/// one keeps its run until its lease is over.
 pub fn is_dead(owner: &str) -> bool {
     let parts: Vec<&str> = owner.split('/').collect();
-    let [machine, pid, since] = parts[..] else {
+    let [machine, pid, since, boot, namespace] = parts[..] else {
         return false;
     };
     let Ok(pid) = pid.parse::<u32>() else {
         return false;
     };
-    machine == host() && begun(pid).is_none_or(|now| now != since)
+    machine == host()
+        && place().is_some_and(|here| here == format!("{boot}/{namespace}"))
+        && begun(pid).is_none_or(|now| now != since)
 }
 
 /// Whether a run is worked on.
@@ -167,9 +191,24 @@ mod tests {
     #[test]
     fn a_process_is_dead_when_another_has_its_number() {
         assert!(!is_dead(&name()));
-        let pid = std::process::id();
-        assert!(is_dead(&format!("{}/{pid}/1", host())));
-        assert!(!is_dead(&format!("elsewhere/{pid}/1")));
+        let (pid, here) = (std::process::id(), place().unwrap());
+        assert!(is_dead(&format!("{}/{pid}/1/{here}", host())));
+        assert!(!is_dead(&format!("elsewhere/{pid}/1/{here}")));
         assert!(!is_dead("worker-7"));
+    }
+
+    #[test]
+    fn a_process_of_another_container_with_the_same_host_name_is_not_judged() {
+        let (boot, namespace) = place()
+            .unwrap()
+            .split_once('/')
+            .map(|(boot, namespace)| (boot.to_owned(), namespace.to_owned()))
+            .unwrap();
+        let of = |boot: &str, namespace: &str| format!("{}/7/1/{boot}/{namespace}", host());
+        assert!(is_dead(&of(&boot, &namespace)));
+        assert!(!is_dead(&of(&boot, "4026531999")));
+        assert!(!is_dead(&of("another-boot", &namespace)));
+        // As earlier versions named themselves.
+        assert!(!is_dead(&format!("{}/7/1", host())));
     }
 }

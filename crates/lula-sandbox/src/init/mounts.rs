@@ -100,7 +100,7 @@ fn proc(blueprint: &SandboxBlueprint, site: &mut InitSite) -> io::Result<()> {
         // Part of the one around this sandbox is masked, and a new one would show it. The template's
         // view stays: read-only, and what of other processes needs permission stays closed, because they
         // are in another user namespace.
-        Err(error) if error.raw_os_error() == Some(libc::EPERM) && !blueprint.own_proc => {
+        Err(error) if error.raw_os_error() == Some(libc::EPERM) && !blueprint.switches.own_proc => {
             site.held_back.push(UnavailableProtection {
                 asked: OWN_PROC.to_owned(),
                 reason:

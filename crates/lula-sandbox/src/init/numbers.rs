@@ -6,7 +6,7 @@ use std::io;
 
 use crate::page;
 
-/// How `/proc` counts.
+/// How the `/proc` that is seen here counts processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProcessNumbers {
     /// As this process does.

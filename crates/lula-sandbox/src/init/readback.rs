@@ -95,7 +95,7 @@ pub(super) fn own(
             "the workspace is not what was asked for",
         ),
         (
-            blueprint.own_proc && blueprint.tier == IsolationTier::Namespace && !posture.own_proc,
+            on.own_proc && blueprint.tier == IsolationTier::Namespace && !posture.own_proc,
             "/proc shows other processes",
         ),
     ];

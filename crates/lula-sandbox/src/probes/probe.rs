@@ -162,9 +162,8 @@ pub(super) struct AttackProbe {
     pub(super) namespace: Option<AttackExpectation>,
     /// What must be seen in the `landlock` tier.
     pub(super) landlock: Option<AttackExpectation>,
-    /// What must be seen in the `namespace` tier where `/proc` is the one around the sandbox, if that
-    /// differs. The inner `None`: not a question there.
-    pub(super) shared_proc: Option<Option<AttackExpectation>>,
+    /// The same where `/proc` is the one around the sandbox.
+    pub(super) shared_proc: Option<AttackExpectation>,
     /// The limit, by its name in receipts, without which the attempt is not made.
     pub(super) limit: Option<&'static str>,
     /// Not every user may do this outside either; then the refusal there is the control.
@@ -193,7 +192,7 @@ impl AttackProbe {
             outside: AttackExpectation::Works,
             namespace: Some(REFUSED),
             landlock: Some(REFUSED),
-            shared_proc: None,
+            shared_proc: Some(REFUSED),
             limit: None,
             privileged: false,
             not_everywhere: false,
@@ -204,6 +203,7 @@ impl AttackProbe {
     /// What must be seen inside, in either tier.
     pub(super) const fn inside(mut self, expect: AttackExpectation) -> Self {
         self.namespace = Some(expect);
+        self.shared_proc = self.namespace;
         self.landlock = Some(expect);
         self
     }
@@ -215,14 +215,15 @@ impl AttackProbe {
         landlock: Option<AttackExpectation>,
     ) -> Self {
         self.namespace = namespace;
+        self.shared_proc = namespace;
         self.landlock = landlock;
         self
     }
 
-    /// What must be seen in the `namespace` tier where the `/proc` around the sandbox is shown: as much as
-    /// there is without namespaces.
+    /// What must be seen in the `namespace` tier where the `/proc` around the sandbox is shown. After what
+    /// must be seen inside.
     pub(super) const fn where_proc_is_shared(mut self, expect: Option<AttackExpectation>) -> Self {
-        self.shared_proc = Some(expect);
+        self.shared_proc = expect;
         self
     }
 
@@ -267,7 +268,7 @@ impl AttackProbe {
         own_proc: bool,
     ) -> Option<AttackExpectation> {
         match tier {
-            IsolationTier::Namespace if !own_proc => self.shared_proc.unwrap_or(self.namespace),
+            IsolationTier::Namespace if !own_proc => self.shared_proc,
             IsolationTier::Namespace => self.namespace,
             IsolationTier::Landlock => self.landlock,
             _ => None,

@@ -201,7 +201,7 @@ fn beat(scene: &AttackScene) -> AttackBodyResult {
 
 /// Writes that many bytes to standard output, or as many as are taken.
 fn pour(scene: &AttackScene) -> AttackBodyResult {
-    let block = [b'y'; 64 * 1024];
+    let block = vec![b'y'; 64 * 1024];
     let mut output = std::io::stdout().lock();
     let mut left = scene.amount();
     while left > 0 {

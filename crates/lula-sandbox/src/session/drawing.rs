@@ -62,7 +62,6 @@ impl PlannedSandbox {
             program: filter.program.instructions().to_vec(),
             listened: filter.rules.refusals == RefusedCallReply::Notify,
             watched: filter.rules.watched == WatchedCalls::ConnectionsAndPaths,
-            own_proc: sandbox.policy.min_tier >= IsolationTier::Namespace,
             switches: sandbox.switches(),
             door: None,
             born_in_cgroup: false,

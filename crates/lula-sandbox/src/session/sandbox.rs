@@ -281,6 +281,7 @@ impl Sandbox {
             rlimits: on(LayerName::Rlimits),
             no_network: on(LayerName::NoNetwork) && self.policy.network != Network::Host,
             proc_masks: on(LayerName::PrivateRoot),
+            own_proc: self.policy.min_tier >= IsolationTier::Namespace,
         }
     }
 }

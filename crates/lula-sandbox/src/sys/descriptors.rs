@@ -8,7 +8,7 @@ use super::ways::FirstWay;
 
 /// Closes every descriptor from `first` on. Makes system calls only, for a process that may do no more.
 pub(crate) fn close_from(first: i32) -> io::Result<()> {
-    /// Since Linux 5.9.
+    /// Kernels before 5.9 have no such call.
     static CLOSE_RANGE: FirstWay = FirstWay::new();
     // No number is greater; gVisor takes the greatest that the call could be given for -1.
     let last = libc::c_int::MAX;

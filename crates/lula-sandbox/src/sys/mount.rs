@@ -131,6 +131,8 @@ pub(crate) fn attach(tree: impl AsFd, onto: impl AsFd) -> io::Result<()> {
 
 /// Holds a place below `root` without following any link.
 pub(crate) fn hold(root: impl AsFd, path: &Path) -> io::Result<OwnedFd> {
+    /// Since Linux 5.6; older profiles of container engines do not know it.
+    static OPENAT2: FirstWay = FirstWay::new();
     let relative = path.strip_prefix("/").unwrap_or(path);
     let relative = if relative.as_os_str().is_empty() {
         Path::new(".")
@@ -146,8 +148,6 @@ pub(crate) fn hold(root: impl AsFd, path: &Path) -> io::Result<OwnedFd> {
             ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS | ResolveFlags::IN_ROOT,
         )?)
     };
-    /// Since Linux 5.6; older profiles of container engines do not know it.
-    static OPENAT2: FirstWay = FirstWay::new();
     OPENAT2.or_else(whole, || hold_by_steps(root.as_fd(), relative))
 }
 

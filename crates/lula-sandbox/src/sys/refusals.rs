@@ -61,11 +61,7 @@ pub(crate) fn install_with_listener(program: &[BpfInstruction]) -> io::Result<Ow
 pub(crate) fn can_be_heard() -> bool {
     static HEARD: OnceLock<bool> = OnceLock::new();
     *HEARD.get_or_init(|| {
-        has_notifications()
-            && match super::lockdown::is_filtered() {
-                false => true,
-                true => beside_succeeds(try_to_listen),
-            }
+        has_notifications() && (!super::lockdown::is_filtered() || beside_succeeds(try_to_listen))
     })
 }
 

@@ -2,6 +2,7 @@
 //! engine, gVisor or an older kernel would have it: the sandbox is as good, or it says what it lacks.
 
 use lula_protocol::{IsolationTier, ProtectionLayer};
+use lula_sandbox::probes::{AttackOutcome, TierAttack};
 use lula_sandbox::{HostToolchains, Sandbox, SandboxCommand, SandboxError, keep_back_calls};
 
 use crate::support::{build_policy, new_engine, workspace};
@@ -13,7 +14,6 @@ const ENOSYS: u16 = 38;
 struct Opened {
     layers: Vec<&'static str>,
     not_applied: Vec<String>,
-    not_observed: Vec<String>,
 }
 
 /// Opens a sandbox in that tier without these calls, runs commands in it, leaves a daemon behind and ends
@@ -56,7 +56,6 @@ fn without(
                 .into_iter()
                 .map(|one| one.asked)
                 .collect(),
-            not_observed: receipt.not_observed,
         })
     });
     thread.join().unwrap()
@@ -107,24 +106,16 @@ fn a_host_name_that_cannot_be_set_is_told() {
 }
 
 #[test]
-fn below_another_listener_refusals_are_not_seen_and_hold_all_the_same() {
-    // A program that answers refusals by listener cannot stand below one that does; the kernel says so, and
-    // so does one that has no listeners.
-    let (engine, workspace) = (new_engine(), workspace());
-    let outer = Sandbox::new(build_policy(), workspace.path())
-        .tier(IsolationTier::Landlock)
-        .toolchains(HostToolchains::none());
-    let session = engine.open(&outer).unwrap();
-    drop(session);
-    for tier in TIERS {
-        let opened = without(&["kexec_load"], EPERM, tier).unwrap();
-        assert!(
-            !opened
-                .not_observed
-                .iter()
-                .any(|what| what.contains("system calls"))
-        );
-    }
+fn a_process_that_cannot_be_born_in_its_control_group_is_limited_all_the_same() {
+    let thread = std::thread::spawn(|| {
+        keep_back_calls(&["clone3"], ENOSYS).unwrap();
+        let program = env!("CARGO_BIN_EXE_lula-sandbox-helper");
+        let engine = new_engine();
+        let attack = TierAttack::new(&engine, program, IsolationTier::Namespace);
+        attack.only(["processes", "memory"]).run().unwrap()
+    });
+    let report = thread.join().unwrap();
+    assert_eq!(report.count(AttackOutcome::Held), 2, "{report:?}");
 }
 
 /// Calls without which a tier is not built: each refusal names the step and what to do.

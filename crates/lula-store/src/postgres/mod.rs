@@ -5,6 +5,7 @@ mod append;
 mod hints;
 mod rows;
 mod schema;
+mod silence;
 mod tls;
 
 use async_trait::async_trait;
@@ -97,6 +98,7 @@ impl PostgresStore {
         let path = format!("-c search_path={} -c synchronous_commit=on", options.schema);
         config.options(&path);
         config.application_name("lula");
+        silence::notice(&mut config);
         let manager_config = ManagerConfig {
             recycling_method: RecyclingMethod::Fast,
         };

@@ -1,6 +1,6 @@
 //! `lula doctor --attack`
 
-use lula_host::doctor::attack::{PlannedAttack, families};
+use lula_host::doctor::attack::{PlannedAttack, families, summary};
 use lula_protocol::{IsolationTier, RunExit};
 use lula_sandbox::probes::{AttackOutcome, AttackReport};
 
@@ -17,20 +17,10 @@ pub(super) fn run(
         .screen
         .step(&format!("attacking the {} tier", attack.tier));
     let report = attack.run()?;
-    let total = report.probes.len();
-    let unlimited = report.count(AttackOutcome::Unlimited);
-    let held = report.count(AttackOutcome::Held);
-    if held == total {
-        step.done(&format!("{total} probes, all held"));
-    } else if report.held() {
-        step.done(&format!(
-            "{held} probes, all held; {unlimited} about limits that are not in force here"
-        ));
+    if report.held() {
+        step.done(&summary(&report));
     } else {
-        step.failed(&format!(
-            "{} of {total} probes not held",
-            total - held - unlimited
-        ));
+        step.failed(&summary(&report));
     }
     if session.screen.is_json() {
         session.screen.document(&report)?;
