@@ -249,6 +249,7 @@ impl Requests {
             record.credentials = names;
         }
         head::strip(&mut parts.headers);
+        head::join_cookies(&mut parts.headers);
         if self.engine.broker.binds(name, *port) {
             head::ask_for_plain(&mut parts.headers);
         }
