@@ -38,7 +38,8 @@ fn taking(world: &LulaEnv) {
     });
     let table = world.home().join("prices.toml");
     std::fs::write(&table, rows.concat()).unwrap();
-    world.user_config(&format!("[models]\nprices = {table:?}\n"));
+    let table = table.display();
+    world.user_config(&format!("[models]\nprices = \"{table}\"\n"));
 }
 
 /// A model that looks at a picture, and then mends the bug.

@@ -8,6 +8,7 @@ use crate::wire::{ServerFailure, ServerFailureKind, request_body};
 
 /// What a model does not take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(clippy::struct_excessive_bools)] // Each is one independent fact about a server.
 pub(crate) struct RefusedFields {
     /// `max_tokens`: it wants `max_completion_tokens`.
     max_tokens: bool,

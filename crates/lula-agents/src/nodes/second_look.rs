@@ -45,15 +45,15 @@ pub(super) async fn take(
     if !matches!(looked.now.verdict, Some(RunVerdict::Pass { .. })) {
         return Ok(looked.into_looked());
     }
-    let tests = is_doubtful(&looked.now);
-    let judges = unsure && !judge::panel(&looked.now).is_empty();
-    if tests {
+    let by_tests = is_doubtful(&looked.now);
+    let by_models = unsure && !judge::panel(&looked.now).is_empty();
+    if by_tests {
         tests_again(&mut looked, effect, ctx).await?;
     }
-    if judges {
+    if by_models {
         ask_judges(&mut looked, ctx).await?;
     }
-    if tests || judges {
+    if by_tests || by_models {
         looked.weigh(true);
     }
     Ok(looked.into_looked())

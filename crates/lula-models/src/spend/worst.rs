@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn a_picture_is_bounded_by_what_it_counts_as() {
         let picture = "A".repeat(900_000);
-        let bound = input_bound(&[0; 905_000], std::iter::once(picture.as_str()), None);
+        let bound = input_bound(&vec![0; 905_000], std::iter::once(picture.as_str()), None);
         assert_eq!(bound, 56_024);
     }
 }

@@ -120,6 +120,10 @@ impl TestRunAttempt {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact by itself, and named so in logs"
+)]
 pub struct AcceptanceResult {
     /// The command, as a shell reads it.
     pub command: String,

@@ -71,8 +71,8 @@ fn ends_with(ids: &std::collections::BTreeSet<String>, end: &str) -> bool {
 
 /// A place outside of every fork, and a Python text that fails once something is there.
 fn only_once(memory: &Path) -> String {
-    let place = memory.join("seen");
-    format!("self.assertFalse(os.path.exists({place:?}))\nopen({place:?}, 'w').close()")
+    let place = memory.join("seen").display().to_string();
+    format!("self.assertFalse(os.path.exists('{place}'))\nopen('{place}', 'w').close()")
 }
 
 #[test]
