@@ -196,12 +196,9 @@ impl ModelClient {
             waited += queue;
             let bound = input_bound(&body, request.pictures(), endpoint.context);
             let worst = worst_case(&endpoint.price, bound, u64::from(request.max_tokens));
-            let hold = match (purse.reserve(&worst).await, failed.take()) {
-                (Ok(hold), _) => hold,
-                // What went wrong says more than that another try is not covered.
-                (Err(_), Some(error)) => return Err(error),
-                (Err(uncovered), None) => return Err(uncovered.into()),
-            };
+            let hold = purse.reserve(&worst).await;
+            // What went wrong says more than that another try is not covered.
+            let hold = hold.map_err(|uncovered| failed.take().unwrap_or(uncovered.into()))?;
             let begun = self.clock.now();
             let attempt = CallAttempt {
                 client: self,

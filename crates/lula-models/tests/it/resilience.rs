@@ -81,7 +81,7 @@ async fn a_server_that_asks_for_a_pause_gets_it_from_every_call() {
 async fn a_pause_longer_than_the_time_left_is_not_begun() {
     let fault = ScriptedFault {
         status: Some(429),
-        retry_after: Some(900),
+        retry_after: Some(3600),
         ..ScriptedFault::default()
     };
     let (client, clock) = client_on(Arc::new(ScriptPlayer::new(

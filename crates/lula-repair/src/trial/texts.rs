@@ -88,14 +88,13 @@ mod tests {
 
     #[test]
     fn a_message_is_cut_between_its_lines() {
-        let text: String = (0..100).map(|number| format!("line {number}\n")).collect();
+        let text = "a line of its own\n".repeat(100);
         let shown = excerpt(&text, 90);
-        assert!(shown.starts_with("line 0\n"), "{shown}");
-        assert!(shown.ends_with("line 98\nline 99\n"), "{shown}");
         for line in shown.lines() {
-            let whole = line.starts_with("line ") || line.starts_with("[… ");
+            let whole = line == "a line of its own" || line.starts_with("[… ");
             assert!(whole, "{line}");
         }
+        assert!(shown.len() < 150 && shown.lines().count() > 3, "{shown}");
         assert_eq!(excerpt("short", 90), "short");
         assert!(
             excerpt(&"x".repeat(500), 90).len() < 150,
@@ -105,9 +104,7 @@ mod tests {
 
     #[test]
     fn what_was_shown_before_is_not_shown_again() {
-        let source: String = (0..30)
-            .map(|number| format!("    case {number},\n"))
-            .collect();
+        let source = "    case 1,\n    case 2,\n".repeat(15);
         let said = |value: u32| format!("args = {value}\n{source}E  {value} is wrong");
         assert_eq!(
             beside(&said(2), &said(1)),

@@ -418,7 +418,7 @@ fn a_package_that_loads_a_copy_of_itself_is_not_believed() {
 
 #[test]
 fn a_copy_that_a_tool_is_made_of_is_no_concern_of_the_tests() {
-    let bin = format!("require('cart');\n{TAPE_BIN}");
+    let bin = TAPE_BIN.replacen('\n', "\nrequire('cart');\n", 1);
     let tested = |names: &str| {
         let test = format!(
             "const {{ total }} = require('{names}');\ntest('total', (t) => t.equal(total(), 1, 'one'));\n"
@@ -442,13 +442,17 @@ fn a_copy_that_a_tool_is_made_of_is_no_concern_of_the_tests() {
             ("node_modules/tape/bin/tape", &bin),
             ("test/cart.js", &test),
         ]);
-        run_tests(
-            &UnsandboxedGround::new(folder.path()),
+        let ground = UnsandboxedGround::new(folder.path());
+        let mut fork = ground.fork().unwrap();
+        examine(
+            &mut *fork,
             &TestSelection::default(),
             Duration::from_mins(1),
         )
     };
-    tested("../packages/cart").expect("the tests load the project's own code");
+    let looked = tested("../packages/cart").expect("the tests load the project's own code");
+    assert_eq!(looked.origins.len(), 1, "{:?}", looked.origins);
+    assert!(looked.origins[0].path.ends_with("/packages/cart/cart.js"));
     // A published copy beside it, as another package of the project may need, is nothing odd.
     tested("../packages/cart');require('cart").expect("its own code is tested too");
     let Err(RepairError::EnvironmentBroken(broken)) = tested("cart") else {
