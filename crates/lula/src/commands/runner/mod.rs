@@ -2,18 +2,17 @@
 
 pub(crate) mod flags;
 
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 
 use lula_config::keys;
-use lula_host::runner_client::secrets::{key, secrets_inherited};
+use lula_host::repository::find_git;
+use lula_host::runner_client::secrets::{key, secrets_inherited, without_secrets};
 use lula_host::runner_client::supervisor::supervise;
 use lula_host::{rules, sandbox};
 use lula_protocol::{Code, RunExit};
 use lula_runner::RunnerOptions;
 use lula_runner::service::RunnerSetup;
 use lula_runner_api::client::RunnerAddress;
-use lula_workspace::GitProgram;
 use serde::Serialize;
 
 use crate::cli::runs::ApproveMode;
@@ -47,7 +46,8 @@ pub(super) fn run(flags: &RunnerFlags, session: &CliSession) -> Result<RunExit, 
         home: std::env::var_os("HOME").map(PathBuf::from),
         rules: rules::for_runner(&session.host, &flags.rules)?,
         beforehand: flags.approve == Some(ApproveMode::Auto),
-        git: git(session),
+        // Without git only directories can be opened; a caller that asks for a commit is told.
+        git: find_git(&session.host).ok(),
         state,
     };
     let options = RunnerOptions {
@@ -69,18 +69,6 @@ pub(super) fn run(flags: &RunnerFlags, session: &CliSession) -> Result<RunExit, 
     Ok(RunExit::Verified)
 }
 
-/// Without git only directories can be opened; a caller that asks for a commit is told.
-fn git(session: &CliSession) -> Option<GitProgram> {
-    let configured = session.host.config.get(&keys::GIT_PROGRAM);
-    match GitProgram::find(&configured, std::env::var_os("PATH").as_deref()) {
-        Ok(git) => Some(git),
-        Err(error) => {
-            session.screen.detail(&error.to_string());
-            None
-        }
-    }
-}
-
 #[derive(Serialize)]
 struct ListeningDocument<'a> {
     listening: &'a str,
@@ -89,17 +77,10 @@ struct ListeningDocument<'a> {
 /// The runner holds no model's key. What was inherited is dropped by starting anew without it: a
 /// variable that is only removed can still be read in `/proc`.
 fn shed_secrets(session: &CliSession) -> Result<(), CommandFailure> {
-    let secret = secrets_inherited();
-    if secret.is_empty() {
+    if secrets_inherited().is_empty() {
         return Ok(());
     }
-    session
-        .screen
-        .detail("starting anew without the keys of this environment");
-    let mut command = std::process::Command::new("/proc/self/exe");
-    command.args(std::env::args_os().skip(1));
-    for name in secret {
-        command.env_remove(name);
-    }
-    Err(command.exec().into())
+    let text = "starting anew without the keys of this environment";
+    session.screen.detail(text);
+    Err(without_secrets(std::env::args_os().skip(1)).into())
 }
