@@ -209,11 +209,26 @@ impl RunningServer {
             if seen["standing"] == standing {
                 return seen;
             }
-            let over = seen["status"] == "done";
+            let over = seen["status"] == "done" || !seen["trouble"].is_null();
             assert!(
                 !over && Instant::now() < patience,
                 "not {standing}: {seen:#}"
             );
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// A run once it is over or waits.
+    #[track_caller]
+    pub(crate) fn rests(&self, run: &str) -> Value {
+        let patience = Instant::now() + Duration::from_mins(3);
+        loop {
+            let seen = self.get(&format!("/v1/runs/{run}")).is(200).json();
+            if seen["standing"] == "waiting" || seen["status"] == "done" {
+                return seen;
+            }
+            let stuck = !seen["trouble"].is_null() || Instant::now() > patience;
+            assert!(!stuck, "{seen:#}");
             std::thread::sleep(Duration::from_millis(100));
         }
     }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::RunningServer;
-use crate::support::{FIX, LulaEnv, Repo};
+use crate::support::{FIX, LulaEnv, Repo, wait_until};
 
 #[test]
 fn who_asks_too_often_is_told_when_to_come_back() {
@@ -47,6 +47,11 @@ fn a_full_queue_and_too_many_streams_are_refused() {
     assert!(second.header("retry-after").is_some());
     drop(first);
     server.until(&run, "verified");
+    // Counted when its driver has ended, a moment after the run.
+    let ended = "lula_server_runs_ended_total{exit=\"verified\"} 1";
+    wait_until("the run is counted", || {
+        server.get("/metrics").is(200).text().contains(ended)
+    });
     let metrics = server.get("/metrics").is(200).text();
     for line in [
         "lula_server_runs_begun_total 1",

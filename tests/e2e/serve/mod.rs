@@ -9,4 +9,4 @@ mod live;
 mod refusals;
 mod runs;
 
-use client::{ApiAnswer, RunningServer};
+use client::RunningServer;

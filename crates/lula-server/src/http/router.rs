@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Path, Request};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{MatchedPath, Path, Request};
 use axum::routing::{MethodFilter, on};
 use lula_protocol::Code;
 
@@ -42,8 +43,9 @@ pub(crate) fn router(state: Arc<ServerState>, origins: OriginRules, longest_body
             .push(route.method.name());
         let answer = on(
             filter(route.method),
-            move |name: Option<Path<String>>, request: Request<Body>| {
+            move |name: Result<Path<String>, PathRejection>, request: Request<Body>| {
                 let gate = Arc::clone(&gate);
+                // A name that is no text names nothing, and is refused as such by its route.
                 let name = name.map(|Path(name)| name).unwrap_or_default();
                 async move { gate.answer(route, name, request).await }
             },
@@ -63,14 +65,12 @@ pub(crate) fn router(state: Arc<ServerState>, origins: OriginRules, longest_body
                 gate.refuse(request, refusal).await
             }
         })
-        .method_not_allowed_fallback(
-            move |path: axum::extract::MatchedPath, request: Request<Body>| {
-                let gate = Arc::clone(&elsewhere);
-                let taken = methods.get(path.as_str()).map(|names| names.join(", "));
-                let taken = taken.unwrap_or_default();
-                let detail = format!("{} takes {taken}", path.as_str());
-                let refusal = ApiRefusal::new(405, Code::BadRequest, detail).allowing(taken);
-                async move { gate.refuse(request, refusal).await }
-            },
-        )
+        .method_not_allowed_fallback(move |path: MatchedPath, request: Request<Body>| {
+            let gate = Arc::clone(&elsewhere);
+            let taken = methods.get(path.as_str()).map(|names| names.join(", "));
+            let taken = taken.unwrap_or_default();
+            let detail = format!("{} takes {taken}", path.as_str());
+            let refusal = ApiRefusal::new(405, Code::BadRequest, detail).allowing(taken);
+            async move { gate.refuse(request, refusal).await }
+        })
 }
