@@ -31,7 +31,7 @@ pub(crate) struct CastVote {
     by: String,
     /// The role in which they answered.
     role: String,
-    /// `approve` or `reject`.
+    /// The answer: `approve` or `reject`.
     decision: String,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct PendingApproval {
     expires_ms: u64,
     /// Whether the sender of this request may approve it.
     may_approve: bool,
-    /// Why not.
+    /// Why the sender may not.
     #[serde(skip_serializing_if = "Option::is_none")]
     why_not: Option<String>,
     /// Exactly what would be done; left out in lists.
@@ -266,7 +266,7 @@ impl QuestionOfRun {
     }
 }
 
-/// `GET /v1/approvals`
+/// The handler of `GET /v1/approvals`.
 pub(crate) async fn list(state: Arc<ServerState>, call: RouteCall) -> ApiResult<Response<Body>> {
     let all = QuestionOfRun::all(&call.identity, &state).await?;
     let views = all
@@ -277,7 +277,7 @@ pub(crate) async fn list(state: Arc<ServerState>, call: RouteCall) -> ApiResult<
     })
 }
 
-/// `GET /v1/approvals/{approval}`
+/// The handler of `GET /v1/approvals/{approval}`.
 pub(crate) async fn get(state: Arc<ServerState>, call: RouteCall) -> ApiResult<Response<Body>> {
     let one = QuestionOfRun::named(&call.name, &call.identity, &state).await?;
     json(&one.view(&call.identity, true, &state))

@@ -78,7 +78,7 @@ pub(crate) async fn record(
     Ok(written?)
 }
 
-/// `GET /v1/audit`
+/// The handler of `GET /v1/audit`.
 pub(crate) async fn list(state: Arc<ServerState>, call: RouteCall) -> ApiResult<Response<Body>> {
     let query: AuditQuery = call.query()?;
     let run = query.run.as_deref().map(str::parse::<RunId>);

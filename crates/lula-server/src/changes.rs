@@ -28,11 +28,11 @@ pub(crate) struct ChangeSetView {
     removed: usize,
     /// What the tests say of it.
     verdict: Option<OpenDocument>,
-    /// Where it is.
+    /// Where the change was delivered.
     delivered: Option<OpenDocument>,
 }
 
-/// `GET /v1/runs/{run}/changes`
+/// The handler of `GET /v1/runs/{run}/changes`.
 pub(crate) async fn get(state: Arc<ServerState>, call: RouteCall) -> ApiResult<Response<Body>> {
     let known = state.known(&call.name, &call.identity).await?;
     let report = RunReport::of(&known);
@@ -49,7 +49,7 @@ pub(crate) async fn get(state: Arc<ServerState>, call: RouteCall) -> ApiResult<R
     })
 }
 
-/// `GET /v1/runs/{run}/patch`
+/// The handler of `GET /v1/runs/{run}/patch`.
 pub(crate) async fn patch(state: Arc<ServerState>, call: RouteCall) -> ApiResult<Response<Body>> {
     let known = state.known(&call.name, &call.identity).await?;
     let diff = RunReport::of(&known).diff;

@@ -290,7 +290,7 @@ async fn serve_until(
     Ok(())
 }
 
-/// `GET /v1/health`
+/// The handler of `GET /v1/health`.
 pub(crate) async fn health(state: Arc<ServerState>) -> ApiResult<Response<Body>> {
     let draining = state.draining.load(Ordering::Relaxed);
     let status = if draining { "draining" } else { "ok" };
@@ -299,7 +299,7 @@ pub(crate) async fn health(state: Arc<ServerState>) -> ApiResult<Response<Body>>
     })
 }
 
-/// `GET /v1/ready`
+/// The handler of `GET /v1/ready`.
 pub(crate) async fn ready(state: Arc<ServerState>) -> ApiResult<Response<Body>> {
     let filter = RunFilter {
         limit: Some(1),
@@ -321,19 +321,19 @@ pub(crate) async fn ready(state: Arc<ServerState>) -> ApiResult<Response<Body>> 
     )
 }
 
-/// `GET /v1/version`
+/// The handler of `GET /v1/version`.
 pub(crate) async fn version(_: Arc<ServerState>, _: RouteCall) -> ApiResult<Response<Body>> {
     json(&VersionDocument {
         version: env!("CARGO_PKG_VERSION").to_owned(),
     })
 }
 
-/// `GET /v1/openapi.json`
+/// The handler of `GET /v1/openapi.json`.
 pub(crate) async fn document(_: Arc<ServerState>, _: RouteCall) -> ApiResult<Response<Body>> {
     json(&crate::openapi())
 }
 
-/// `GET /v1/errors/{code}`
+/// The handler of `GET /v1/errors/{code}`.
 pub(crate) async fn error_page(_: Arc<ServerState>, call: RouteCall) -> ApiResult<Response<Body>> {
     let code = call.name.parse::<Code>();
     let code = code.map_err(|error| ApiRefusal::new(404, Code::UnknownCode, error.to_string()))?;
@@ -341,7 +341,7 @@ pub(crate) async fn error_page(_: Arc<ServerState>, call: RouteCall) -> ApiResul
     Ok(with(200, "text/markdown; charset=utf-8", page))
 }
 
-/// `GET /v1/me`
+/// The handler of `GET /v1/me`.
 pub(crate) async fn me(_: Arc<ServerState>, call: RouteCall) -> ApiResult<Response<Body>> {
     let who = &call.identity;
     let repositories = who.repositories.as_ref();
@@ -356,7 +356,7 @@ pub(crate) async fn me(_: Arc<ServerState>, call: RouteCall) -> ApiResult<Respon
     })
 }
 
-/// `GET /v1/repositories`
+/// The handler of `GET /v1/repositories`.
 pub(crate) async fn repositories(
     state: Arc<ServerState>,
     call: RouteCall,
@@ -364,7 +364,7 @@ pub(crate) async fn repositories(
     json(&state.repositories.entries(&call.identity))
 }
 
-/// `GET /metrics`
+/// The handler of `GET /metrics`.
 pub(crate) async fn metrics(state: Arc<ServerState>, _: RouteCall) -> ApiResult<Response<Body>> {
     let text = state
         .metrics

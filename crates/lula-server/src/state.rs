@@ -19,7 +19,7 @@ use crate::records::ServerRecords;
 use crate::repositories::Repositories;
 use crate::runs::summaries::Summaries;
 
-/// One server.
+/// Everything of one server that requests share.
 pub(crate) struct ServerState {
     pub(crate) installation: Arc<Installation>,
     pub(crate) store: Arc<dyn RunStore>,

@@ -31,7 +31,7 @@ pub(crate) struct ApprovalVoteBody {
 pub(crate) struct VotedView {
     id: String,
     run: String,
-    /// `approve` or `reject`.
+    /// The answer: `approve` or `reject`.
     decision: String,
     by: String,
     /// The role in which it counts.
@@ -45,12 +45,12 @@ pub(super) const fn word(decision: ApprovalDecision) -> &'static str {
     }
 }
 
-/// `POST /v1/approvals/{approval}/approve`
+/// The handler of `POST /v1/approvals/{approval}/approve`.
 pub(crate) async fn approve(state: Arc<ServerState>, call: RouteCall) -> ApiResult<Response<Body>> {
     vote(state, call, ApprovalDecision::Approve).await
 }
 
-/// `POST /v1/approvals/{approval}/reject`
+/// The handler of `POST /v1/approvals/{approval}/reject`.
 pub(crate) async fn reject(state: Arc<ServerState>, call: RouteCall) -> ApiResult<Response<Body>> {
     vote(state, call, ApprovalDecision::Reject).await
 }

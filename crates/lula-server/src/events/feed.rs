@@ -55,7 +55,7 @@ pub(super) enum NextEvents {
     Frames(Bytes, u64),
     /// It was kept once, or never.
     NotKept,
-    /// Nothing yet.
+    /// Nothing has come since.
     None,
 }
 

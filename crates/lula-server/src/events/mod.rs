@@ -21,7 +21,7 @@ use crate::text::with;
 pub(crate) use feed::Feeds;
 use stream::EventReader;
 
-/// `GET /v1/runs/{run}/events`
+/// The handler of `GET /v1/runs/{run}/events`.
 pub(crate) async fn follow(state: Arc<ServerState>, call: RouteCall) -> ApiResult<Response<Body>> {
     let row = state.row(&call.name, &call.identity).await?;
     let seen = match call.header("last-event-id")? {

@@ -29,7 +29,7 @@ const WITHIN: Duration = Duration::from_secs(5);
 /// Longest set of keys, in bytes.
 const MOST: usize = 256 << 10;
 
-/// Where keys are.
+/// Where keys are read from.
 #[derive(Debug, Clone)]
 pub(super) enum KeySource {
     File(PathBuf),

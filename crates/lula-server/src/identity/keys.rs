@@ -29,7 +29,7 @@ const ID_BYTES: usize = 9;
 pub struct ServerKey {
     /// Names the key, also in the token.
     pub id: String,
-    /// Who holds it.
+    /// The person or program that holds it.
     pub principal: Principal,
     pub roles: BTreeSet<ServerRole>,
     /// The roles of approval rules in which its holder answers.

@@ -31,13 +31,13 @@ const LONGEST: usize = 16 << 10;
 )]
 #[serde(rename_all = "snake_case")]
 pub enum ServerRole {
-    /// Looks at runs.
+    /// Looks at runs and what they ask.
     Viewer,
     /// Begins, steers and ends runs, and looks at them.
     Operator,
     /// Answers what runs ask, and looks at them.
     Approver,
-    /// May do everything.
+    /// May do everything there is to do.
     Admin,
 }
 

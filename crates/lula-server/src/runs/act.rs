@@ -36,7 +36,7 @@ pub(crate) struct CancelRun {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ResumeRun {
-    /// Higher limits.
+    /// Limits that are higher than before.
     #[serde(default)]
     limits: RunLimits,
 }
@@ -101,7 +101,7 @@ async fn note(
     record(&act, &call.digestible(what), &call.identity, state).await
 }
 
-/// `POST /v1/runs/{run}/cancel`
+/// The handler of `POST /v1/runs/{run}/cancel`.
 pub(crate) async fn cancel(state: Arc<ServerState>, call: RouteCall) -> ApiResult<Response<Body>> {
     let asked: CancelRun = call.json_or_default()?;
     if asked.reason.chars().count() > LONGEST {
@@ -125,7 +125,7 @@ pub(crate) async fn cancel(state: Arc<ServerState>, call: RouteCall) -> ApiResul
     json(&RunView::of(&row, &state).await?)
 }
 
-/// Has a run driven from here on, whoever began it.
+/// Has a run driven from here on, also one that was begun elsewhere.
 async fn go_on(row: &RunRow, call: &RouteCall, state: &Arc<ServerState>) -> ApiResult<RunView> {
     let repository = state.summaries.repository(row, state).await;
     let repository = repository.unwrap_or_default();
@@ -136,7 +136,7 @@ async fn go_on(row: &RunRow, call: &RouteCall, state: &Arc<ServerState>) -> ApiR
     RunView::of(row, state).await
 }
 
-/// `POST /v1/runs/{run}/resume`
+/// The handler of `POST /v1/runs/{run}/resume`.
 pub(crate) async fn resume(state: Arc<ServerState>, call: RouteCall) -> ApiResult<Response<Body>> {
     let asked: ResumeRun = call.json_or_default()?;
     let row = state.row(&call.name, &call.identity).await?;
@@ -150,7 +150,7 @@ pub(crate) async fn resume(state: Arc<ServerState>, call: RouteCall) -> ApiResul
     json_with(202, &go_on(&row, &call, &state).await?)
 }
 
-/// `POST /v1/runs/{run}/answers`
+/// The handler of `POST /v1/runs/{run}/answers`.
 pub(crate) async fn answer(state: Arc<ServerState>, call: RouteCall) -> ApiResult<Response<Body>> {
     let asked: AnswerRun = call.json()?;
     let row = state.row(&call.name, &call.identity).await?;
@@ -161,7 +161,7 @@ pub(crate) async fn answer(state: Arc<ServerState>, call: RouteCall) -> ApiResul
     json_with(202, &go_on(&row, &call, &state).await?)
 }
 
-/// `POST /v1/runs/{run}/notes`
+/// The handler of `POST /v1/runs/{run}/notes`.
 pub(crate) async fn steer(state: Arc<ServerState>, call: RouteCall) -> ApiResult<Response<Body>> {
     let asked: SteerRun = call.json()?;
     let text = Note::new(&asked.text)?;
@@ -178,7 +178,7 @@ pub(crate) async fn steer(state: Arc<ServerState>, call: RouteCall) -> ApiResult
     json_with(202, &view)
 }
 
-/// `POST /v1/runs/{run}/undo`
+/// The handler of `POST /v1/runs/{run}/undo`.
 pub(crate) async fn undo(state: Arc<ServerState>, call: RouteCall) -> ApiResult<Response<Body>> {
     let row = state.row(&call.name, &call.identity).await?;
     note("server.undo_run", &row, &call, &state).await?;

@@ -39,7 +39,7 @@ pub(crate) enum RunLane {
     /// By the text of the task.
     #[default]
     Auto,
-    /// Without a plan.
+    /// Without a plan before the work.
     Interactive,
     /// With a plan first.
     Deep,
@@ -52,7 +52,7 @@ pub(crate) enum RunConsent {
     /// Where the rules say so.
     #[default]
     ByRules,
-    /// Always.
+    /// Before every delivery of a change.
     Always,
     /// Also where the change is not likely good.
     UnlessSure,
@@ -67,7 +67,7 @@ pub(crate) enum RunDelivery {
     Branch,
     /// Nowhere but into the record, as a patch.
     Patch,
-    /// Nowhere.
+    /// Nowhere: the run ends with its verdict.
     None,
 }
 
@@ -272,7 +272,7 @@ impl Drop for HeldKey {
     }
 }
 
-/// `POST /v1/runs`
+/// The handler of `POST /v1/runs`.
 pub(crate) async fn create(state: Arc<ServerState>, call: RouteCall) -> ApiResult<Response<Body>> {
     let asked: CreateRun = call.json()?;
     asked.check()?;

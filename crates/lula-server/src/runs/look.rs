@@ -19,13 +19,13 @@ use crate::text::{json, with};
 /// How much of a bundle is sent at once.
 const PIECE: usize = 64 << 10;
 
-/// `GET /v1/runs/{run}`
+/// The handler of `GET /v1/runs/{run}`.
 pub(crate) async fn get(state: Arc<ServerState>, call: RouteCall) -> ApiResult<Response<Body>> {
     let row = state.row(&call.name, &call.identity).await?;
     json(&RunView::of(&row, &state).await?)
 }
 
-/// `GET /v1/runs/{run}/timeline`
+/// The handler of `GET /v1/runs/{run}/timeline`.
 pub(crate) async fn timeline(
     state: Arc<ServerState>,
     call: RouteCall,
@@ -35,13 +35,13 @@ pub(crate) async fn timeline(
     json(&document(&trace.document())?)
 }
 
-/// `GET /v1/runs/{run}/plan`
+/// The handler of `GET /v1/runs/{run}/plan`.
 pub(crate) async fn plan(state: Arc<ServerState>, call: RouteCall) -> ApiResult<Response<Body>> {
     let known = state.known(&call.name, &call.identity).await?;
     json(&PlanView::of(&known)?)
 }
 
-/// `GET /v1/runs/{run}/bundle`. It is made in a file without a name and sent piece by piece.
+/// The handler of `GET /v1/runs/{run}/bundle`. It is made in a file without a name and sent piece by piece.
 pub(crate) async fn export(state: Arc<ServerState>, call: RouteCall) -> ApiResult<Response<Body>> {
     let row = state.row(&call.name, &call.identity).await?;
     let file = tempfile::tempfile().map_err(|error| ApiRefusal::internal(&error))?;

@@ -83,7 +83,7 @@ impl RunQuery {
     }
 }
 
-/// `GET /v1/runs`
+/// The handler of `GET /v1/runs`.
 pub(crate) async fn list(state: Arc<ServerState>, call: RouteCall) -> ApiResult<Response<Body>> {
     let query: RunQuery = call.query()?;
     let (before, limit) = (query.before()?, query.limit()?);

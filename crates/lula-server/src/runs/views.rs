@@ -24,7 +24,7 @@ pub(crate) struct OpenDocument(pub(crate) Value);
 pub(crate) struct PendingView {
     /// `approval`, `held`, `operator`, `budget`, `timer`, `unknown_effect` or `non_determinism`.
     kind: String,
-    /// In words.
+    /// The same in words.
     reason: String,
     /// The question to answer below `/v1/approvals`, where it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,7 +34,7 @@ pub(crate) struct PendingView {
     options: Vec<String>,
 }
 
-/// A run.
+/// A run with its whole report.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RunView {
     #[serde(flatten)]
