@@ -79,7 +79,7 @@ enum Task {
         #[arg(last = true)]
         command: Vec<std::ffi::OsString>,
     },
-    /// Send the runner hostile requests, made from its own OpenAPI document
+    /// Send the runner and the server hostile requests, made from their own OpenAPI documents
     Schemathesis {
         /// Requests for each operation and phase
         #[arg(long, default_value_t = 20)]

@@ -77,6 +77,10 @@ fn operation(route: &ServerRoute, all: &mut NamedSchemas) -> OperationBuilder {
             Content::new(Some(named(schema, all))),
             "application/json",
         ),
+        // What a stream holds is told event by event, which a schema of the whole would not say.
+        RouteReply::Content(kind) if *kind == "text/event-stream" => {
+            (200, Content::new(None::<Schema>), *kind)
+        }
         RouteReply::Content(kind) => (200, Content::new(Some(of_type(Type::String))), *kind),
     };
     let content = if route.id == "openapi" {

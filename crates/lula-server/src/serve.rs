@@ -82,8 +82,7 @@ impl ServeError {
     /// The code by which it is known.
     fn code(&self) -> Code {
         match self {
-            Self::Host(error) => error.code(),
-            Self::Identity(IdentitySetupError::Host(error)) => error.code(),
+            Self::Host(error) | Self::Identity(IdentitySetupError::Host(error)) => error.code(),
             Self::Identity(_) | Self::Unprotected(_) | Self::Exposed(_) => Code::BadValue,
             Self::Listen { .. } => Code::FileAccess,
             Self::Records(_) => Code::StoreUnusable,

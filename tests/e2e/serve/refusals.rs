@@ -166,8 +166,8 @@ fn the_document_that_is_served_is_the_one_that_is_kept() {
     let world = LulaEnv::new();
     Repo::buggy(&world);
     let server = RunningServer::start(&world, &[]);
-    let served = server.get("/v1/openapi.json").is(200).json();
+    let sent = server.get("/v1/openapi.json").is(200).json();
     let kept = include_str!("../../../docs/server-openapi.json");
     let kept: serde_json::Value = serde_json::from_str(kept).unwrap();
-    assert_eq!(served, kept);
+    assert_eq!(sent, kept);
 }

@@ -124,17 +124,17 @@ fn header(file: &mut ChangedFile, line: &str) {
     if let Some(hunk) = ChangeHunk::begun(line) {
         file.hunks.push(hunk);
     } else if let Some(mode) = line.strip_prefix("new file mode ") {
-        file.kind = "added".to_owned();
+        "added".clone_into(&mut file.kind);
         file.mode = Some(mode.to_owned());
     } else if line.starts_with("deleted file mode ") {
-        file.kind = "removed".to_owned();
+        "removed".clone_into(&mut file.kind);
     } else if let Some(mode) = line.strip_prefix("new mode ") {
         file.mode = Some(mode.to_owned());
     } else if let Some(name) = line.strip_prefix("rename from ") {
-        file.kind = "renamed".to_owned();
+        "renamed".clone_into(&mut file.kind);
         file.old_path = Some(name.to_owned());
     } else if let Some(name) = line.strip_prefix("rename to ") {
-        file.path = name.to_owned();
+        name.clone_into(&mut file.path);
     } else if let Some(name) = line.strip_prefix("--- ").filter(|_| file.kind == "removed") {
         file.path = side(name).unwrap_or_else(|| file.path.clone());
     } else if let Some(name) = line.strip_prefix("+++ ") {

@@ -34,11 +34,11 @@ fn stamp(path: &Path) -> Option<FileStamp> {
 }
 
 impl BearerKeys {
-    pub(super) fn at(state: &Path) -> Result<Self, lula_host::HostError> {
-        Ok(Self {
+    pub(super) fn at(state: &Path) -> Self {
+        Self {
             path: state.join(keys::FILE),
             read: Mutex::default(),
-        })
+        }
     }
 
     /// The key of a token. Secrets are compared as digests, in constant time.
@@ -99,7 +99,7 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let mut keys = ServerKeys::open(state.path()).unwrap();
         let token = keys.add(asked(None), now_ms()).unwrap();
-        let bearer = BearerKeys::at(state.path()).unwrap();
+        let bearer = BearerKeys::at(state.path());
         let who = bearer.identify(&token).unwrap();
         assert_eq!(who.principal.as_str(), "ada@example.org");
         let id = keys.listed()[0].id.clone();
@@ -116,7 +116,7 @@ mod tests {
             .add(asked(Some(std::time::Duration::from_millis(1))), now_ms())
             .unwrap();
         std::thread::sleep(std::time::Duration::from_millis(5));
-        let bearer = BearerKeys::at(state.path()).unwrap();
+        let bearer = BearerKeys::at(state.path());
         let (head, secret) = good.split_once('.').unwrap();
         let other = old.split_once('.').unwrap().1;
         for bad in [
@@ -140,7 +140,7 @@ mod tests {
         let path = state.path().join(keys::FILE);
         let secret = token.split_once('.').unwrap().1.to_owned();
         assert!(!std::fs::read_to_string(&path).unwrap().contains(&secret));
-        let bearer = BearerKeys::at(state.path()).unwrap();
+        let bearer = BearerKeys::at(state.path());
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
         assert_eq!(bearer.identify(&token).unwrap_err().status(), 503);
     }

@@ -155,9 +155,11 @@ impl IdentityCheck {
         let jwt = mode.split('+').any(|one| one == "jwt");
         Ok(Self {
             alone: (mode == "off").then(local_principal).transpose()?,
-            bearer: bearer
-                .then(|| BearerKeys::at(&installation.state_directory()?))
-                .transpose()?,
+            bearer: if bearer {
+                Some(BearerKeys::at(&installation.state_directory()?))
+            } else {
+                None
+            },
             jwt: if jwt {
                 Some(TokenCheck::of(&installation.config).await?)
             } else {

@@ -192,8 +192,8 @@ pub(crate) async fn undo(state: Arc<ServerState>, call: RouteCall) -> ApiResult<
         UndoOutcome::Files { files, .. } => view.files = files,
         UndoOutcome::Branches(branches) => {
             let one = |(_, one): (_, lula_host::runner_client::UndoneDelivery)| UndoneBranch {
-                branch: one.branch.to_string(),
-                kept_as: one.kept_as.to_string(),
+                branch: one.branch,
+                kept_as: one.kept_as,
             };
             view.branches = branches.into_iter().map(one).collect();
         }

@@ -10,8 +10,9 @@ use lula_agents::route::TaskLane;
 use lula_agents::team::TeamPolicy;
 use lula_agents::{CoderChoice, DeliverMode, RunTask};
 use lula_config::keys;
-use lula_host::drive;
+use lula_graph::EngineError;
 use lula_host::task::{ApprovalMode, TaskRequest, recall};
+use lula_host::{HostError, drive};
 use lula_protocol::{BudgetAmounts, BudgetDimension, Digest, Principal, RunId};
 use lula_store::StoreError;
 use serde::Deserialize;
@@ -342,10 +343,8 @@ async fn begin(
     };
     record(&act, &call.digestible("create_run"), &call.identity, state).await?;
     match drive::begin_as(run.clone(), &state.reader, &task, asked.limits.into()).await {
-        Ok(_) => Ok(()),
-        Err(lula_host::HostError::Engine(lula_graph::EngineError::Store(
-            StoreError::RunExists(_),
-        ))) => Ok(()),
+        // The same request began it a moment ago.
+        Ok(_) | Err(HostError::Engine(EngineError::Store(StoreError::RunExists(_)))) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
