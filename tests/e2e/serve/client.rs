@@ -1,6 +1,7 @@
 //! A server in a process, and a client that speaks HTTP to it.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Read, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -136,13 +137,13 @@ impl RunningServer {
         );
         let has = |name: &str| headers.iter().any(|(given, _)| *given == name);
         if !has("host") {
-            head += &format!("host: {}\r\n", self.place);
+            write!(head, "host: {}\r\n", self.place).unwrap();
         }
         if let (Some(token), false) = (&self.token, has("authorization")) {
-            head += &format!("authorization: Bearer {token}\r\n");
+            write!(head, "authorization: Bearer {token}\r\n").unwrap();
         }
         for (name, value) in headers {
-            head += &format!("{name}: {value}\r\n");
+            write!(head, "{name}: {value}\r\n").unwrap();
         }
         stream.write_all(format!("{head}\r\n").as_bytes()).unwrap();
         // A server that has refused already need not read what is too long.
