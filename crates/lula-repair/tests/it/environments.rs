@@ -282,3 +282,18 @@ fn what_files_of_nodes_own_runner_lack_is_named_with_its_remedy() {
     assert!(broken.output.contains("Cannot find module 'sinon'"));
     assert!(broken.interpreter.unwrap().starts_with("Node v"));
 }
+
+#[test]
+fn what_node_cannot_load_before_any_test_file_is_named_with_its_remedy() {
+    let folder = project(&[
+        (
+            "package.json",
+            r#"{"scripts":{"test":"node --import=tsx/esm --test test/*.mjs && tsc"},"devDependencies":{"tsx":"^4"}}"#,
+        ),
+        ("test/a.mjs", "import 'node:test';\n"),
+        ("test/b.mjs", "import 'node:test';\n"),
+    ]);
+    let broken = broken(&folder);
+    assert_eq!(broken.missing, ["tsx"]);
+    assert_eq!(broken.remedy.as_deref(), Some("npm install"));
+}

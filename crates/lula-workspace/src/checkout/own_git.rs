@@ -145,13 +145,32 @@ fn stores(objects: &Path) -> Vec<PathBuf> {
             let Ok(path) = store.join(line).canonicalize() else {
                 continue;
             };
-            if found.len() < STORES && path.is_dir() && !found.contains(&path) {
+            if found.len() < STORES && !found.contains(&path) && holds_objects_alone(&path) {
                 found.push(path.clone());
                 open.push(path);
             }
         }
     }
     found
+}
+
+/// Whether a directory has the shape of an object store and nothing else in it. The list of stores is part of
+/// a repository that is not trusted: it may name any directory of the person's, as one of keys.
+fn holds_objects_alone(store: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(store) else {
+        return false;
+    };
+    entries.into_iter().all(|entry| {
+        let Ok(entry) = entry else {
+            return false;
+        };
+        let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let name = entry.file_name();
+        let name = name.as_encoded_bytes();
+        let begins_a_hash = name.len() == 2 && name.iter().all(u8::is_ascii_hexdigit);
+        let unfinished = name.starts_with(b"tmp_");
+        unfinished || is_directory && (begins_a_hash || name == b"pack" || name == b"info")
+    })
 }
 
 #[cfg(test)]
@@ -220,6 +239,25 @@ mod tests {
         );
         let stashes = git(repository.path(), &["stash", "list"]);
         assert_eq!(stashes, "");
+    }
+
+    #[test]
+    fn a_directory_that_a_repository_calls_its_objects_is_not_shown() {
+        let program = GitProgram::find("", None).unwrap();
+        let repository = ScratchRepository::new(&program, &[("a.txt", "a\n")]).unwrap();
+        let keys = tempfile::tempdir().unwrap();
+        std::fs::write(keys.path().join("id_ed25519"), "secret").unwrap();
+        let named = repository.path().join(".git/objects/info/alternates");
+        std::fs::create_dir_all(named.parent().unwrap()).unwrap();
+        std::fs::write(named, format!("{}\n", keys.path().display())).unwrap();
+        let state = tempfile::tempdir().unwrap();
+        let id = WorkspaceId::from_parts(1, [1; 10]);
+        let checkout =
+            Checkout::make(state.path(), &id, repository.path(), None, &program).unwrap();
+        let made = checkout.workspace_git().unwrap().unwrap();
+        let own = repository.path().canonicalize().unwrap();
+        let shown: Vec<_> = made.objects.iter().map(|(store, _)| store).collect();
+        assert_eq!(shown, [&own.join(".git/objects")]);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-// A reporter for node's own runner that tells what each test did, and prints nothing.
+// A reporter for node's own runner that tells what each test did, and prints nothing. What a file printed
+// that could not even be loaded stands nowhere else.
 import fs from 'node:fs';
 import path from 'node:path';
 
@@ -14,6 +15,7 @@ const plain = (error) => {
 export default async function* watch(source) {
   let begun = false;
   const titles = [];
+  const printed = new Map();
   for await (const { type, data } of source) {
     if (!begun) {
       begun = true;
@@ -22,6 +24,9 @@ export default async function* watch(source) {
     if (type === 'test:start') {
       titles.length = data.nesting;
       titles[data.nesting] = data.name;
+    }
+    if (type === 'test:stderr') {
+      printed.set(data.file, `${printed.get(data.file) ?? ''}${data.message}`.slice(-4000));
     }
     if (type !== 'test:pass' && type !== 'test:fail') continue;
     if (data.details?.type === 'suite' && type === 'test:pass') continue;
@@ -32,7 +37,9 @@ export default async function* watch(source) {
     const outcome = data.skip !== undefined || data.todo !== undefined ? 'skipped' : type === 'test:pass' ? 'passed' : 'failed';
     if (data.details?.type === 'suite' && data.details.error?.failureType === 'subtestsFailed') continue;
     if (names.length === 1 && id === file && outcome === 'passed') continue;
-    say('test', { id, outcome, message: outcome === 'failed' ? plain(data.details?.error) : '', ms: Math.round(data.details?.duration_ms ?? 0), file });
+    const told = id === file && printed.get(data.file);
+    const why = [plain(data.details?.error), told].filter(Boolean).join('\n');
+    say('test', { id, outcome, message: outcome === 'failed' ? why : '', ms: Math.round(data.details?.duration_ms ?? 0), file });
   }
   say('end', { exit: 0 });
 }
