@@ -14,7 +14,7 @@ pub enum ConfigValueKind {
         /// Smallest size that is taken, in bytes.
         min: u64,
     },
-    /// A whole number.
+    /// A whole number, written in digits.
     Count {
         /// Smallest number that is taken.
         min: u64,
@@ -47,7 +47,6 @@ pub enum ConfigValueKind {
 pub enum ConfigValue {
     /// For [`ConfigValueKind::Size`], in bytes.
     Size(u64),
-    /// For [`ConfigValueKind::Count`].
     Count(u64),
     Duration(Duration),
     /// For [`ConfigValueKind::Choice`], [`ConfigValueKind::Path`], [`ConfigValueKind::Text`] and [`ConfigValueKind::Url`].
