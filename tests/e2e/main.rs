@@ -52,6 +52,7 @@ mod run_verdicts;
 mod runner;
 mod runs;
 mod seen;
+mod serve;
 mod stores;
 mod support;
 mod surroundings;

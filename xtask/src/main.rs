@@ -83,7 +83,7 @@ enum Task {
     /// Attack every tier in every surrounding (containers, pods, other sandboxes) and write the table of
     /// docs/surroundings.md; as root
     Surroundings(surroundings::Flags),
-    /// Send the runner hostile requests, made from its own OpenAPI document
+    /// Send the runner and the server hostile requests, made from their own OpenAPI documents
     Schemathesis {
         /// Requests for each operation and phase
         #[arg(long, default_value_t = 20)]

@@ -273,6 +273,141 @@ keys! {
         repository: RepositoryKeyRule::Tighten(StricterValue::Lower),
         doc: "Wall clock of one command; then its whole process tree is killed.",
     }
+    SERVER_AUTH: String = {
+        name: "server.auth",
+        kind: ConfigValueKind::Choice(&["off", "bearer", "jwt", "bearer+jwt"]),
+        default: "off",
+        repository: RepositoryKeyRule::Never,
+        doc: "How `lula serve` finds out who sends a request. \
+              `off` takes every request for yours and listens on loopback only; `lula server keys add` makes bearer keys.",
+    }
+    SERVER_BODY: u64 = {
+        name: "server.body",
+        kind: ConfigValueKind::Size { min: 1 << 10 },
+        default: "256KiB",
+        repository: RepositoryKeyRule::Never,
+        doc: "Longest body of a request to `lula serve`.",
+    }
+    SERVER_EXPOSE: String = {
+        name: "server.expose",
+        kind: ConfigValueKind::Choice(&["no", "yes"]),
+        default: "no",
+        repository: RepositoryKeyRule::Never,
+        doc: "Whether `lula serve` may listen on an address that other machines reach. \
+              It speaks plain HTTP: put a proxy that ends TLS before it.",
+    }
+    SERVER_FOUR_EYES: String = {
+        name: "server.four_eyes",
+        kind: ConfigValueKind::Choice(&["off", "on"]),
+        default: "on",
+        repository: RepositoryKeyRule::Never,
+        doc: "Whether the person who begins a run may not approve what it asks. \
+              Where server.auth is `off` there is one person, and it does not apply.",
+    }
+    SERVER_HOSTS: Vec<String> = {
+        name: "server.hosts",
+        kind: ConfigValueKind::Items,
+        default: "",
+        repository: RepositoryKeyRule::Never,
+        doc: "Names by which clients reach `lula serve`, as their Host header says. \
+              Names of loopback are taken where it listens on loopback.",
+    }
+    SERVER_JWT_ALGORITHMS: Vec<String> = {
+        name: "server.jwt_algorithms",
+        kind: ConfigValueKind::Items,
+        default: "RS256,ES256,EdDSA",
+        repository: RepositoryKeyRule::Never,
+        doc: "Signature algorithms of tokens that are taken, of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384 and EdDSA.",
+    }
+    SERVER_JWT_AUDIENCE: String = {
+        name: "server.jwt_audience",
+        kind: ConfigValueKind::Text("the audience that tokens name"),
+        default: "",
+        repository: RepositoryKeyRule::Never,
+        doc: "The audience that a token must name.",
+    }
+    SERVER_JWT_ISSUER: String = {
+        name: "server.jwt_issuer",
+        kind: ConfigValueKind::Text("the issuer that tokens name"),
+        default: "",
+        repository: RepositoryKeyRule::Never,
+        doc: "The issuer that a token must name.",
+    }
+    SERVER_JWT_KEYS: String = {
+        name: "server.jwt_keys",
+        kind: ConfigValueKind::Text("a file, or an http:// or https:// URL"),
+        default: "",
+        repository: RepositoryKeyRule::Never,
+        doc: "Where the public keys of the issuer are, as a JSON web key set: a file, or a URL. \
+              They are read again every five minutes; http is for loopback only.",
+    }
+    SERVER_JWT_ROLES: Vec<String> = {
+        name: "server.jwt_roles",
+        kind: ConfigValueKind::Items,
+        default: "",
+        repository: RepositoryKeyRule::Never,
+        doc: "What values of the claim stand for which role, as VALUE=ROLE with viewer, operator, approver or admin. \
+              A value that is not listed gives no role.",
+    }
+    SERVER_JWT_ROLES_CLAIM: String = {
+        name: "server.jwt_roles_claim",
+        kind: ConfigValueKind::Text("the name of a claim"),
+        default: "roles",
+        repository: RepositoryKeyRule::Never,
+        doc: "The claim of a token that holds roles or groups.",
+    }
+    SERVER_LISTEN: String = {
+        name: "server.listen",
+        kind: ConfigValueKind::Text("HOST:PORT"),
+        default: "127.0.0.1:7410",
+        repository: RepositoryKeyRule::Never,
+        doc: "Where `lula serve` listens. \
+              Port 0 takes a free one.",
+    }
+    SERVER_ORIGINS: Vec<String> = {
+        name: "server.origins",
+        kind: ConfigValueKind::Urls,
+        default: "",
+        repository: RepositoryKeyRule::Never,
+        doc: "Origins whose pages may use the API of `lula serve` from a browser. \
+              Empty: none but its own.",
+    }
+    SERVER_QUEUE: u64 = {
+        name: "server.queue",
+        kind: ConfigValueKind::Count { min: 0, max: 10_000 },
+        default: "100",
+        repository: RepositoryKeyRule::Never,
+        doc: "Most runs that wait in `lula serve` for a driver; more are refused.",
+    }
+    SERVER_RATE: u64 = {
+        name: "server.rate",
+        kind: ConfigValueKind::Count { min: 1, max: 100_000 },
+        default: "50",
+        repository: RepositoryKeyRule::Never,
+        doc: "Most requests of one person in a second, with bursts of twice as many.",
+    }
+    SERVER_REPOSITORIES: Vec<String> = {
+        name: "server.repositories",
+        kind: ConfigValueKind::Items,
+        default: "",
+        repository: RepositoryKeyRule::Never,
+        doc: "Repositories that `lula serve` works on, as PATH or NAME=PATH. \
+              Empty: the one around its directory. A request names one of them, never a path.",
+    }
+    SERVER_RUNS: u64 = {
+        name: "server.runs",
+        kind: ConfigValueKind::Count { min: 1, max: 256 },
+        default: "4",
+        repository: RepositoryKeyRule::Never,
+        doc: "Most runs that `lula serve` drives at one time; others wait.",
+    }
+    SERVER_STREAMS: u64 = {
+        name: "server.streams",
+        kind: ConfigValueKind::Count { min: 1, max: 100_000 },
+        default: "4096",
+        repository: RepositoryKeyRule::Never,
+        doc: "Most event streams that `lula serve` keeps open at one time.",
+    }
     STATE_DIR: String = {
         name: "state.dir",
         kind: ConfigValueKind::Path,

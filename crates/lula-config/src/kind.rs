@@ -14,6 +14,13 @@ pub enum ConfigValueKind {
         /// Smallest size that is taken, in bytes.
         min: u64,
     },
+    /// A whole number, written in digits.
+    Count {
+        /// Smallest number that is taken.
+        min: u64,
+        /// Largest number that is taken.
+        max: u64,
+    },
     /// A duration such as `90s`, `10m` or `500ms`.
     Duration { min: Duration, max: Duration },
     /// One of a few words, ordered from loosest to strictest where that matters.
@@ -40,6 +47,7 @@ pub enum ConfigValueKind {
 pub enum ConfigValue {
     /// For [`ConfigValueKind::Size`], in bytes.
     Size(u64),
+    Count(u64),
     Duration(Duration),
     /// For [`ConfigValueKind::Choice`], [`ConfigValueKind::Path`], [`ConfigValueKind::Text`] and [`ConfigValueKind::Url`].
     Text(String),
@@ -57,6 +65,7 @@ impl ConfigValueKind {
             Self::Size { min } => {
                 format!("a size of at least {}, such as 512MiB", exact_size(*min))
             }
+            Self::Count { min, max } => format!("a whole number from {min} to {max}"),
             Self::Duration { min, max } => {
                 format!(
                     "a duration from {} to {}, such as 90s",
@@ -81,6 +90,9 @@ impl ConfigValueKind {
             Self::Size { min } => parse_size(text)
                 .filter(|bytes| bytes >= min)
                 .map(ConfigValue::Size),
+            Self::Count { min, max } => count(text)
+                .filter(|number| number >= min && number <= max)
+                .map(ConfigValue::Count),
             Self::Duration { min, max } => parse_duration(text)
                 .filter(|duration| duration >= min && duration <= max)
                 .map(ConfigValue::Duration),
@@ -116,6 +128,9 @@ impl ConfigValueKind {
                 let good = if *self == Self::Urls { is_url } else { is_item };
                 list(items?.into_iter(), good)
             }
+            (Self::Count { .. }, item) if item.is_integer() => {
+                self.parse(&item.as_integer()?.to_string())
+            }
             (Self::Dollars { .. }, item) if item.is_integer() || item.is_float() => {
                 self.parse(item.to_string().trim())
             }
@@ -129,9 +144,11 @@ impl ConfigValue {
     pub fn to_toml(&self) -> toml_edit::Value {
         match self {
             Self::List(items) => items.iter().collect(),
-            Self::Size(_) | Self::Duration(_) | Self::Text(_) | Self::Dollars(_) => {
-                self.to_string().into()
-            }
+            Self::Size(_)
+            | Self::Count(_)
+            | Self::Duration(_)
+            | Self::Text(_)
+            | Self::Dollars(_) => self.to_string().into(),
         }
     }
 }
@@ -141,6 +158,7 @@ impl fmt::Display for ConfigValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Size(bytes) => f.write_str(&exact_size(*bytes)),
+            Self::Count(number) => number.fmt(f),
             Self::Duration(value) => f.write_str(&exact_duration(*value)),
             Self::Text(text) => f.write_str(text),
             Self::List(items) => f.write_str(&items.join(",")),
@@ -162,6 +180,12 @@ fn list<'a>(items: impl Iterator<Item = &'a str>, good: fn(&str) -> bool) -> Opt
 
 fn is_item(text: &str) -> bool {
     !text.contains(|c: char| c == ',' || c.is_control())
+}
+
+/// Digits and nothing else.
+fn count(text: &str) -> Option<u64> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| text.parse().ok()).flatten()
 }
 
 /// Digits, perhaps a point and up to six digits more; in millionths.
@@ -238,6 +262,24 @@ mod tests {
             Some(ConfigValue::List(vec!["a/b".into(), "c@d".into()]))
         );
         assert_eq!(ConfigValueKind::Items.parse("a\u{1b}b"), None);
+    }
+
+    #[test]
+    fn a_count_is_digits_within_its_bounds() {
+        let kind = ConfigValueKind::Count { min: 1, max: 64 };
+        assert_eq!(kind.parse("4"), Some(ConfigValue::Count(4)));
+        for bad in [
+            "",
+            "0",
+            "65",
+            "-1",
+            "+4",
+            "4.0",
+            "4k",
+            "99999999999999999999",
+        ] {
+            assert_eq!(kind.parse(bad), None, "{bad}");
+        }
     }
 
     const ANY_SIZE: ConfigValueKind = ConfigValueKind::Size { min: 0 };

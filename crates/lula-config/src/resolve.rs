@@ -198,7 +198,9 @@ pub trait FromConfigValue {
 impl FromConfigValue for u64 {
     fn from_value(value: ConfigValue) -> Self {
         match value {
-            ConfigValue::Size(number) | ConfigValue::Dollars(number) => number,
+            ConfigValue::Size(number)
+            | ConfigValue::Count(number)
+            | ConfigValue::Dollars(number) => number,
             _ => 0,
         }
     }

@@ -3,13 +3,16 @@
 use std::path::Path;
 
 use lula_gate::approvals::keys::OWNER_ROLE;
-use lula_gate::approvals::{ApprovalKeyError, ApprovalKeyring, LocalApprovalDesk, StoredApproval};
-use lula_protocol::{ApprovalChallenge, ApprovalDecision, ApprovalToken};
+use lula_gate::approvals::{
+    ApprovalDesk, ApprovalKeyError, ApprovalKeyring, ApprovalStanding, LocalApprovalDesk,
+    StoredApproval,
+};
+use lula_protocol::{ApprovalChallenge, ApprovalDecision, ApprovalToken, Principal};
 use serde_json::{Value, json};
 
 use crate::error::HostError;
 use crate::installation::Installation;
-use crate::record::local_principal;
+use crate::record::{local_principal, now_ms};
 
 /// The database of the runner, in the state directory.
 const DATABASE: &str = "hands.db";
@@ -79,4 +82,25 @@ pub fn sign_here(
     let role = role.unwrap_or(OWNER_ROLE);
     let who = local_principal()?;
     Ok(desk.keys().sign(&stored.challenge, &who, role, decision)?)
+}
+
+/// Answers a question of this machine for a person in a role, both of an identity that this process
+/// verified. Their first answer gives them a key of their own, which this installation keeps.
+pub fn answer_as(
+    stored: &StoredApproval,
+    decision: ApprovalDecision,
+    (who, role): (&Principal, &str),
+    installation: &Installation,
+) -> Result<ApprovalStanding, HostError> {
+    let state = installation.state_directory()?;
+    let mut ring = ApprovalKeyring::open(&state)?;
+    let token = match ring.sign(&stored.challenge, who, role, decision) {
+        Err(ApprovalKeyError::NoKeyFor { .. }) => {
+            ring.add_for(who.clone(), vec![role.to_owned()])?;
+            ring.sign(&stored.challenge, who, role, decision)?
+        }
+        signed => signed?,
+    };
+    let mut desk = LocalApprovalDesk::open(&state.join(DATABASE), ring)?;
+    Ok(desk.vote(&token, now_ms())?)
 }

@@ -1,8 +1,8 @@
 //! One installation: the configuration in force, and where it keeps its state.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use lula_config::{Config, ConfigFileLocations, ConfigSetting, variables};
+use lula_config::{Config, ConfigFileLocations, ConfigOrigin, ConfigSetting, variables};
 
 use crate::error::HostError;
 
@@ -28,6 +28,47 @@ impl Installation {
             config: Config::resolve(settings),
             locations,
         })
+    }
+
+    /// The same for another directory: with the settings of this command line, and with what the
+    /// repository around that directory may say.
+    pub fn around(&self, directory: &Path) -> Result<Self, HostError> {
+        let variable = |name: &str| std::env::var(name).ok();
+        let all = self.config.entries().iter();
+        let said = all.flat_map(|entry| &entry.history);
+        let flags = said.map(|considered| considered.setting.clone());
+        let flags = flags.filter(|setting| matches!(setting.origin, ConfigOrigin::Flag(_)));
+        Self::read(
+            ConfigFileLocations::usual(variable, directory),
+            flags.collect(),
+        )
+    }
+
+    /// Those of a command line's arguments that stand for configuration keys, as they were given.
+    pub fn flags_given(&self, arguments: impl Iterator<Item = String>) -> Vec<String> {
+        let entries = self.config.entries().iter();
+        let flags: Vec<&String> = entries
+            .filter_map(|entry| match &entry.winner().origin {
+                ConfigOrigin::Flag(flag) => Some(flag),
+                _ => None,
+            })
+            .collect();
+        let mut given = Vec::new();
+        let mut arguments = arguments;
+        while let Some(argument) = arguments.next() {
+            let (name, whole) = match argument.split_once('=') {
+                Some((name, _)) => (name, true),
+                None => (argument.as_str(), false),
+            };
+            if !flags.iter().any(|flag| *flag == name) {
+                continue;
+            }
+            given.push(argument);
+            if !whole {
+                given.extend(arguments.next());
+            }
+        }
+        given
     }
 
     /// As if nothing were configured.

@@ -122,6 +122,14 @@ pub fn append(log: &mut AuditLog, entry: AuditEntry) -> Result<(), HostError> {
 
 /// What a person ran, as it is written down.
 pub fn entry<C: Serialize>(act: OperatorAct<'_, C>) -> Result<AuditEntry, HostError> {
+    entry_by(local_principal()?, act)
+}
+
+/// What a person of a verified identity had done, as it is written down.
+pub fn entry_by<C: Serialize>(
+    principal: Principal,
+    act: OperatorAct<'_, C>,
+) -> Result<AuditEntry, HostError> {
     let encode = |error| HostError::from(AuditError::Canonical(error));
     let receipt = act
         .receipt
@@ -130,7 +138,7 @@ pub fn entry<C: Serialize>(act: OperatorAct<'_, C>) -> Result<AuditEntry, HostEr
         .map_err(encode)?;
     Ok(AuditEntry {
         time_ms: now_ms(),
-        principal: local_principal()?,
+        principal,
         run: None,
         effect: None,
         tool: act.tool.to_owned(),

@@ -2,11 +2,12 @@
 //! it holds, and that the delivery can be taken back.
 
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use lula_agents::CodingState;
 use lula_graph::RunState;
-use lula_protocol::{ApprovalDecision, RunId};
+use lula_protocol::{ApprovalDecision, FailureReport, RunExit, RunId};
 use lula_store::{RunStore, SecretGuard};
 use lula_workspace::GitProgram;
 use serde::Serialize;
@@ -19,6 +20,29 @@ use crate::report::RunReport;
 use crate::runner_client::{self, UndoneDelivery};
 use crate::story::follow::RunLogFollower;
 use crate::{runs, store};
+
+/// Has this very program do a command in a directory, as a person would type it: what it shows while it
+/// works is shown. Tells its exit status as far as it has a meaning, or what it reported.
+pub fn typed(
+    arguments: &[String],
+    here: &Path,
+) -> Result<Result<Option<RunExit>, FailureReport>, HostError> {
+    let program = std::env::current_exe().map_err(HostError::OwnProgram)?;
+    let output = Command::new(program)
+        .args(arguments)
+        .arg("--json")
+        .current_dir(here)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(HostError::OwnProgram)?;
+    if let Some(report) = FailureReport::find(&output.stdout) {
+        return Ok(Err(report));
+    }
+    let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let exit = said.get("exit").cloned();
+    Ok(Ok(exit.and_then(|exit| serde_json::from_value(exit).ok())))
+}
 
 /// What was done and seen.
 #[derive(Debug, Serialize)]

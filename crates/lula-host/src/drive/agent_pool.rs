@@ -317,7 +317,9 @@ async fn step(
     }
     let known = engine.show(agent, None).await;
     let known = known.map_err(|error| error.to_string())?;
-    if let Some(signal) = worker::go_on(&known) {
+    if let Ok(by) = local_principal()
+        && let Some(signal) = worker::go_on(&known, &by)
+    {
         let sent = engine.send(agent, &signal).await;
         sent.map_err(|error| error.to_string())?;
     }

@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use lula_protocol::{FailureReport, RunId};
@@ -54,35 +54,20 @@ pub async fn detach(
     store: &dyn RunStore,
     installation: &Installation,
 ) -> Result<bool, HostError> {
-    let files = BackgroundFiles::of(run, installation)?;
     let refused = |error: std::io::Error| HostError::Background {
         run: run.clone(),
         error,
     };
-    if let Some(directory) = files.log.parent() {
-        std::fs::create_dir_all(directory).map_err(refused)?;
-    }
-    let log = private(File::options().append(true), &files.log).map_err(refused)?;
-    // Of this driver alone: what an earlier one reported is no news.
-    let report = private(File::options().write(true).truncate(true), &files.report);
-    let report = report.map_err(refused)?;
-    let program = std::env::current_exe().map_err(refused)?;
     let before = store.run(run).await?.map_or(0, |row| row.head.next);
-    let mut other = Command::new(program)
-        .args(arguments)
-        .arg("--json")
-        .envs(diagnosis::variables())
-        .stdin(Stdio::null())
-        .stdout(report)
-        .stderr(log)
-        .spawn()
-        .map_err(refused)?;
+    let here = Path::new(".");
+    let mut other = start(run, arguments, here, installation)?;
+    let report = BackgroundFiles::of(run, installation)?.report;
     let end = tokio::time::Instant::now() + PATIENCE;
     while !is_taken_up(run, before, store).await? {
         let ended = other.try_wait().map_err(refused)?;
         // Looked at again: it may have come to its end in between.
         if ended.is_some() && !is_taken_up(run, before, store).await? {
-            return Err(not_taken_up(run, &files.report));
+            return Err(not_taken_up(run, &report));
         }
         if tokio::time::Instant::now() >= end {
             return Ok(false);
@@ -90,6 +75,39 @@ pub async fn detach(
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     Ok(true)
+}
+
+/// Starts this very program with these arguments in a directory to go on with a run, its log and its
+/// report in the state directory.
+pub fn start(
+    run: &RunId,
+    arguments: &[OsString],
+    directory: &Path,
+    installation: &Installation,
+) -> Result<Child, HostError> {
+    let files = BackgroundFiles::of(run, installation)?;
+    let refused = |error: std::io::Error| HostError::Background {
+        run: run.clone(),
+        error,
+    };
+    if let Some(place) = files.log.parent() {
+        std::fs::create_dir_all(place).map_err(refused)?;
+    }
+    let log = private(File::options().append(true), &files.log).map_err(refused)?;
+    // Of this driver alone: what an earlier one reported is no news.
+    let report = private(File::options().write(true).truncate(true), &files.report);
+    let report = report.map_err(refused)?;
+    let program = std::env::current_exe().map_err(refused)?;
+    Command::new(program)
+        .args(arguments)
+        .arg("--json")
+        .current_dir(directory)
+        .envs(diagnosis::variables())
+        .stdin(Stdio::null())
+        .stdout(report)
+        .stderr(log)
+        .spawn()
+        .map_err(refused)
 }
 
 /// Whether a process works on it, or has since.

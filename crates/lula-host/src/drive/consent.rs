@@ -15,7 +15,7 @@ use crate::record::local_principal;
 use crate::runs::reader;
 
 /// The role of the operator who runs the program on their own machine.
-const OWNER: &str = "owner";
+pub const OWNER: &str = "owner";
 
 /// A question that a run waits with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +27,10 @@ pub struct RunApprovalQuestion {
     pub reason: String,
     /// In which role an answer counts.
     role: String,
+    /// The roles whose answers count; any where there is none.
+    pub roles: Vec<String>,
+    /// Who asked for the change, where their own answer does not count.
+    pub excluded: Option<Principal>,
     /// Whether this person answered it already.
     pub answered: bool,
 }
@@ -50,12 +54,18 @@ pub fn question(run: &RunState<CodingState>, by: &Principal) -> Option<RunApprov
         digest: *digest,
         reason: reason.clone(),
         role: rule.roles.first().map_or(OWNER, String::as_str).to_owned(),
+        roles: rule.roles.clone(),
+        excluded: rule.requester.clone().filter(|_| rule.four_eyes),
         answered: asked.votes.contains_key(by),
     })
 }
 
 /// What a person chooses where a run waits for a choice: one of those it offers.
-pub fn choose(run: &RunState<CodingState>, choice: &str) -> Result<RunSignal, HostError> {
+pub fn choose(
+    run: &RunState<CodingState>,
+    choice: &str,
+    by: &Principal,
+) -> Result<RunSignal, HostError> {
     let name = &run.progress.run;
     let pending = run.progress.pending.as_ref();
     // What the runner asks is answered there, by `lula approve`.
@@ -76,7 +86,7 @@ pub fn choose(run: &RunState<CodingState>, choice: &str) -> Result<RunSignal, Ho
     Ok(RunSignal::Answer {
         interrupt: pending.seq,
         choice: choice.to_owned(),
-        by: local_principal()?,
+        by: by.clone(),
         note: String::new(),
     })
 }
@@ -107,11 +117,23 @@ pub async fn answer(
     question: &RunApprovalQuestion,
     decision: ApprovalDecision,
 ) -> Result<(), HostError> {
+    let by = local_principal()?;
+    answer_as(engine, run, question, decision, (&by, &question.role)).await
+}
+
+/// Answers it for a person in a role, both of a verified identity.
+pub async fn answer_as(
+    engine: &GraphEngine<CodingGraph>,
+    run: &RunState<CodingState>,
+    question: &RunApprovalQuestion,
+    decision: ApprovalDecision,
+    (by, role): (&Principal, &str),
+) -> Result<(), HostError> {
     let vote = RunSignal::Vote {
         approval: question.approval.clone(),
         digest: question.digest,
-        by: local_principal()?,
-        role: question.role.clone(),
+        by: by.clone(),
+        role: role.to_owned(),
         decision,
     };
     Ok(engine.send(&run.progress.run, &vote).await?)

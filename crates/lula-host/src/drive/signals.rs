@@ -7,13 +7,12 @@ use lula_agents::plan::StepId;
 use lula_agents::team::notes::addressed;
 use lula_agents::{CodingGraph, CodingState, ReadOnlyWorld};
 use lula_graph::{EngineOptions, GraphEngine, RunState};
-use lula_protocol::{RunId, RunSignal};
+use lula_protocol::{Principal, RunId, RunSignal};
 use lula_store::{RunStatus, RunStore};
 
 use super::worker::{self, RunBlocker};
 use crate::error::HostError;
 use crate::installation::Installation;
-use crate::record::local_principal;
 use crate::repository::find_git;
 use crate::runner_client;
 use crate::runs::{reader, seal_key};
@@ -71,17 +70,17 @@ impl NoteAudience {
     }
 }
 
-/// Tells a run something, which its model hears with its next turn. Where agents work for it, those
+/// Has a run told something by a person, which its model hears with its next turn. Where agents work for it, those
 /// at work hear it too, and every later one begins with it; with a task, only the agents of that one.
 pub async fn steer(
     run: &RunId,
     task: Option<&str>,
     note: Note,
+    by: &Principal,
     store: &Arc<dyn RunStore>,
 ) -> Result<NoteAudience, HostError> {
     let first = known(run, store).await?;
     let task = task.map(|name| named_task(&first, name)).transpose()?;
-    let by = local_principal()?;
     let text = match &task {
         Some(task) => addressed(task, &note.0),
         None => note.0.clone(),
@@ -162,16 +161,20 @@ fn named_task(known: &RunState<CodingState>, name: &str) -> Result<StepId, HostE
     }
 }
 
-/// Ends a run with its agents, and tells what its log says of the end.
+/// Ends a run with its agents for a person, and tells what its log says of the end.
 pub async fn cancel(
     run: &RunId,
     reason: &str,
+    by: &Principal,
     store: &Arc<dyn RunStore>,
     installation: &Installation,
 ) -> Result<String, HostError> {
     known(run, store).await?;
-    let (by, reason) = (local_principal()?, reason.to_owned());
-    store.send(run, &RunSignal::Cancel { by, reason }).await?;
+    let cancel = RunSignal::Cancel {
+        by: by.clone(),
+        reason: reason.to_owned(),
+    };
+    store.send(run, &cancel).await?;
     let end = tokio::time::Instant::now() + PATIENCE;
     while !ended(run, store, installation).await? {
         if tokio::time::Instant::now() >= end {
@@ -180,7 +183,7 @@ pub async fn cancel(
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let known = reader(Arc::clone(store))?.show(run, None).await?;
-    end_agents(&known, store, installation).await?;
+    end_agents(&known, by, store, installation).await?;
     let ended = known.progress.ended;
     Ok(ended.map(|ended| ended.summary).unwrap_or_default())
 }
@@ -188,6 +191,7 @@ pub async fn cancel(
 /// Ends the agents of a run that is over, where the process that drove it did not.
 async fn end_agents(
     known: &RunState<CodingState>,
+    by: &Principal,
     store: &Arc<dyn RunStore>,
     installation: &Installation,
 ) -> Result<(), HostError> {
@@ -198,8 +202,11 @@ async fn end_agents(
         if row.status == RunStatus::Done {
             continue;
         }
-        let (by, reason) = (local_principal()?, "the run it worked for ended".to_owned());
-        store.send(agent, &RunSignal::Cancel { by, reason }).await?;
+        let cancel = RunSignal::Cancel {
+            by: by.clone(),
+            reason: "the run it worked for ended".to_owned(),
+        };
+        store.send(agent, &cancel).await?;
         ended(agent, store, installation).await?;
     }
     Ok(())

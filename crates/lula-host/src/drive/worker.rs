@@ -3,12 +3,11 @@
 use lula_agents::{CodingGraph, CodingState};
 use lula_graph::{GraphEngine, RunState};
 use lula_protocol::interrupt::unknown_effect;
-use lula_protocol::{BudgetAmounts, RunId, RunInterrupt, RunSignal};
+use lula_protocol::{BudgetAmounts, Principal, RunId, RunInterrupt, RunSignal};
 use lula_store::{LeaseAfterAppend, LogAppend, RunRow, RunStatus, RunStore};
 
 use super::consent;
 use crate::error::HostError;
-use crate::record::local_principal;
 
 /// When a process began, in the kernel's ticks; none where it is gone.
 fn begun(pid: u32) -> Option<String> {
@@ -133,7 +132,7 @@ pub async fn release_own(store: &dyn RunStore, run: &RunId) -> Result<(), HostEr
 
 /// What makes a run go on that was held back: what it waits for is ordered again, and the caller that was
 /// asked there knows the answer.
-pub fn go_on(known: &RunState<CodingState>) -> Option<RunSignal> {
+pub fn go_on(known: &RunState<CodingState>, by: &Principal) -> Option<RunSignal> {
     let pending = known.progress.pending.as_ref()?;
     if !matches!(pending.interrupt, RunInterrupt::Held { .. }) {
         return None;
@@ -141,7 +140,7 @@ pub fn go_on(known: &RunState<CodingState>) -> Option<RunSignal> {
     Some(RunSignal::Answer {
         interrupt: pending.seq,
         choice: unknown_effect::RETRY.to_owned(),
-        by: local_principal().ok()?,
+        by: by.clone(),
         note: String::new(),
     })
 }
@@ -153,6 +152,7 @@ pub async fn prepare(
     known: &RunState<CodingState>,
     limits: &BudgetAmounts,
     choice: Option<&str>,
+    by: &Principal,
 ) -> Result<(), HostError> {
     let run = &known.progress.run;
     if let Some(handoff) = &known.state.task.handoff {
@@ -163,15 +163,15 @@ pub async fn prepare(
         });
     }
     for (dimension, to) in limits.iter() {
-        let by = local_principal()?;
+        let by = by.clone();
         let raise = RunSignal::RaiseLimit { dimension, to, by };
         reader.send(run, &raise).await?;
     }
     if let Some(choice) = choice {
-        let answer = consent::choose(known, choice)?;
+        let answer = consent::choose(known, choice, by)?;
         reader.send(run, &answer).await?;
     }
-    if let Some(answer) = go_on(known) {
+    if let Some(answer) = go_on(known, by) {
         reader.send(run, &answer).await?;
     }
     Ok(())

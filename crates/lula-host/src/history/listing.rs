@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use lula_agents::CodingGraph;
+use lula_graph::GraphEngine;
 use lula_protocol::event::ParentRun;
 use lula_protocol::{BudgetAmounts, RunExit, RunId};
 use lula_store::{RunFilter, RunRow, RunStatus, RunStore};
@@ -26,6 +28,9 @@ pub struct RunListing {
     pub exit: Option<RunExit>,
     /// What it is to do.
     pub task: String,
+    /// The repository it works on, the first where there are several.
+    #[serde(skip)]
+    pub repository: String,
     /// Unix time in milliseconds.
     pub started_ms: u64,
     /// How long its log is.
@@ -44,13 +49,25 @@ pub async fn list(store: Arc<dyn RunStore>) -> Result<Vec<RunListing>, HostError
     let reader = reader(Arc::clone(&store))?;
     let mut rows = Vec::new();
     for row in store.runs(&RunFilter::default()).await? {
-        let started_ms = started_ms(&*store, &row.run).await;
+        rows.extend(RunListing::of(row, &reader, &*store).await);
+    }
+    Ok(rows)
+}
+
+impl RunListing {
+    /// One run; nothing where it is an agent's.
+    pub async fn of(
+        row: RunRow,
+        reader: &GraphEngine<CodingGraph>,
+        store: &dyn RunStore,
+    ) -> Option<Self> {
+        let started_ms = started_ms(store, &row.run).await;
         // One run that cannot be read must not hide the others.
         let known = reader.show(&row.run, None).await;
         if let Ok(known) = &known
             && known.state.task.handoff.is_some()
         {
-            continue;
+            return None;
         }
         let driven = is_driven(&row);
         let (task, report, unreadable) = match &known {
@@ -67,7 +84,7 @@ pub async fn list(store: Arc<dyn RunStore>) -> Result<Vec<RunListing>, HostError
             Some(_) if driven => RunStanding::Running,
             Some(report) => report.standing(),
         };
-        rows.push(RunListing {
+        Some(Self {
             run: row.run,
             status: row.status,
             standing,
@@ -84,10 +101,13 @@ pub async fn list(store: Arc<dyn RunStore>) -> Result<Vec<RunListing>, HostError
                 Some(report) => report.summary,
                 None => unreadable.unwrap_or_default(),
             },
+            repository: known.map_or_else(
+                |_| String::new(),
+                |known| known.state.task.repository(0).to_owned(),
+            ),
             parent: row.parent,
-        });
+        })
     }
-    Ok(rows)
 }
 
 /// Whether a process works on it now.

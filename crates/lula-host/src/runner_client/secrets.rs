@@ -1,7 +1,10 @@
 //! The one secret the runner holds, and those it must not inherit.
 
 use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 
 use lula_config::variables::RUNNER_KEY as KEY;
 use lula_files::{FinalLink, read_private};
@@ -51,6 +54,20 @@ pub fn secrets_inherited() -> Vec<OsString> {
         .filter(|(name, _)| name.to_str().is_some_and(is_secret))
         .map(|(name, _)| name)
         .collect()
+}
+
+/// Starts this very program anew, with these arguments and without those variables. Returns only where
+/// that does not work.
+pub fn without_secrets(
+    arguments: impl Iterator<Item = OsString>,
+    secrets: &[OsString],
+) -> io::Error {
+    let mut command = Command::new("/proc/self/exe");
+    command.args(arguments);
+    for name in secrets {
+        command.env_remove(name);
+    }
+    command.exec()
 }
 
 #[cfg(test)]

@@ -37,22 +37,27 @@ impl RunLogFollower {
         &mut self,
         mut hear: impl FnMut(&LogRecord, &StoryEvent, &StoryTeller),
     ) -> Result<(), StoreError> {
-        loop {
-            let page = self.store.read(&self.run, self.next, 256).await?;
-            if page.is_empty() {
-                return Ok(());
+        while self.read_page(&mut hear).await? {}
+        Ok(())
+    }
+
+    /// The next page of what is there and was not read. Tells whether there was anything.
+    pub async fn read_page(
+        &mut self,
+        mut hear: impl FnMut(&LogRecord, &StoryEvent, &StoryTeller),
+    ) -> Result<bool, StoreError> {
+        let page = self.store.read(&self.run, self.next, 256).await?;
+        for record in &page {
+            let body = record.read_body()?;
+            let mut values = Vec::new();
+            for payload in body.payloads() {
+                values.push(fetch(&*self.store, payload).await);
             }
-            for record in &page {
-                let body = record.read_body()?;
-                let mut values = Vec::new();
-                for payload in body.payloads() {
-                    values.push(fetch(&*self.store, payload).await);
-                }
-                let moment = self.teller.tell((record.seq, record.at_ms), &body, &values);
-                hear(record, &moment, &self.teller);
-                self.next = record.seq + 1;
-            }
+            let moment = self.teller.tell((record.seq, record.at_ms), &body, &values);
+            hear(record, &moment, &self.teller);
+            self.next = record.seq + 1;
         }
+        Ok(!page.is_empty())
     }
 
     /// Waits until there may be something new.

@@ -10,6 +10,7 @@
 //! (`NodeContext::head`), which a replay checks.
 
 mod acts;
+pub mod board;
 pub mod contest;
 pub mod environment;
 pub mod evidence;

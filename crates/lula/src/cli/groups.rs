@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 /// Headings and the commands below each, in the order in which help prints them.
-const GROUPS: [(&str, &[&str]); 5] = [
+const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Tasks",
         &[
@@ -15,6 +15,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
         ],
     ),
     ("Sandbox", &["exec", "net", "grant", "workspaces", "runner"]),
+    ("Server", &["serve", "server"]),
     (
         "Review",
         &[

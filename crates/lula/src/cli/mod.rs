@@ -28,6 +28,7 @@ use crate::commands::review::flags::{
     CommitFlags, DiffFlags, DiscardFlags, RedoFlags, UndoFlags, WorkspacesFlags,
 };
 use crate::commands::runner::flags::RunnerFlags;
+use crate::commands::serve::flags::{SERVE_HELP, ServerCommand};
 use crate::commands::try_it::flags::TryFlags;
 
 pub(crate) use reading::{NET, command, read, settings};
@@ -129,6 +130,12 @@ pub(crate) enum CliCommand {
     Workspaces(WorkspacesFlags),
     /// Serve sandboxed tools for your own agent over HTTP
     Runner(RunnerFlags),
+    /// Serve the API: runs, live events and approvals over HTTP
+    #[command(after_help = SERVE_HELP)]
+    Serve,
+    /// Manage the server's bearer keys
+    #[command(subcommand)]
+    Server(ServerCommand),
     /// Check what works on this machine, and attack the sandbox
     Doctor(DoctorFlags),
     /// List, test and choose models

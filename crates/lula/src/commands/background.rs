@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use lula_config::ConfigOrigin;
 use lula_host::drive::background;
 use lula_protocol::{RunExit, RunId};
 use lula_store::RunStore;
@@ -27,7 +26,13 @@ pub(super) async fn detach(
         .map(str::to_owned)
         .into();
     // Flags that are settings are not inherited as variables are.
-    line.extend(settings_given(session));
+    let given = std::env::args().skip(1).map(|argument| {
+        let list = argument.strip_prefix(NET);
+        let list = list.filter(|rest| rest.is_empty() || rest.starts_with('='));
+        list.map(|rest| format!("--network-allow{rest}"))
+            .unwrap_or(argument)
+    });
+    line.extend(session.host.flags_given(given));
     if approve == Some(ApproveMode::Auto) {
         line.extend(["--approve".to_owned(), "auto".to_owned()]);
     }
@@ -48,32 +53,4 @@ pub(super) async fn detach(
         screen.note(&paint(DIM, hint));
     }
     Ok(RunExit::Verified)
-}
-
-/// The flags of this command line that stand for configuration keys, as they were given.
-pub(super) fn settings_given(session: &CliSession) -> Vec<String> {
-    let entries = session.host.config.entries().iter();
-    let flags: Vec<&String> = entries
-        .filter_map(|entry| match &entry.winner().origin {
-            ConfigOrigin::Flag(flag) => Some(flag),
-            _ => None,
-        })
-        .collect();
-    let mut given = Vec::new();
-    let mut arguments = std::env::args().skip(1);
-    while let Some(argument) = arguments.next() {
-        let (name, whole) = match argument.split_once('=') {
-            Some((name, _)) => (name, true),
-            None => (argument.as_str(), false),
-        };
-        let name = if name == NET { "--network-allow" } else { name };
-        if !flags.iter().any(|flag| *flag == name) {
-            continue;
-        }
-        given.push(argument);
-        if !whole {
-            given.extend(arguments.next());
-        }
-    }
-    given
 }

@@ -25,6 +25,7 @@ pub(crate) mod review;
 mod run;
 pub(crate) mod runner;
 mod runs;
+pub(crate) mod serve;
 mod steer;
 mod store;
 mod trace;
@@ -38,6 +39,7 @@ use crate::failure::CommandFailure;
 use crate::session::CliSession;
 use crate::status::ProcessExitStatus;
 use approvals::flags::AnswerFlags;
+use serve::flags::ServerCommand;
 
 /// Runs the command that was asked for, with the sandbox's helper where one was made ready for it.
 pub(crate) fn run(
@@ -84,6 +86,8 @@ pub(crate) fn run(
             None => review::list(session),
         },
         CliCommand::Runner(flags) => runner::run(&flags, session),
+        CliCommand::Serve => serve::run(session),
+        CliCommand::Server(ServerCommand::Keys(command)) => serve::keys(command, session),
         CliCommand::Doctor(flags) if flags.attack => attack::run(flags.tier, session),
         CliCommand::Doctor(_) => doctor::run(session),
         CliCommand::Models(command) => models::run(command, session),

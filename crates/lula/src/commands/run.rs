@@ -8,6 +8,7 @@ use lula_agents::team::TeamPolicy;
 use lula_agents::{CoderChoice, DeliverMode, RunTask};
 use lula_host::drive::{self, worker};
 use lula_host::models::ThinkingEffort;
+use lula_host::record::local_principal;
 use lula_host::runs;
 use lula_host::store::DriverStore;
 use lula_host::task::{ApprovalMode, TaskRequest, recall};
@@ -103,7 +104,14 @@ pub(super) fn resume(flags: &ResumeFlags, session: &CliSession) -> Result<RunExi
         let reader = runs::reader(Arc::clone(&store.runs))?;
         let known = reader.show(&run, None).await?;
         let answer = flags.answer.as_deref();
-        worker::prepare(&reader, &known, &limits(&flags.limits), answer).await?;
+        worker::prepare(
+            &reader,
+            &known,
+            &limits(&flags.limits),
+            answer,
+            &local_principal()?,
+        )
+        .await?;
         let max_time = flags.limits.max_time;
         if flags.detach && known.progress.ended.is_none() {
             return background::detach(&run, flags.approve, max_time, &*store.runs, session).await;

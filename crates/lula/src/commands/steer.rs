@@ -1,6 +1,7 @@
 //! `lula steer` and `lula cancel`: saying something to a run, whichever process drives it.
 
 use lula_host::drive::signals::{self, Note};
+use lula_host::record::local_principal;
 use lula_host::{runs, store};
 use lula_protocol::RunExit;
 use lula_store::SecretGuard;
@@ -17,7 +18,7 @@ pub(super) fn steer(flags: &SteerFlags, session: &CliSession) -> Result<RunExit,
         let store = store::open(&session.host, SecretGuard::default()).await?;
         let run = runs::named(&*store, &flags.run).await?;
         let task = flags.task.as_deref();
-        let heard = signals::steer(&run, task, note, &store).await?;
+        let heard = signals::steer(&run, task, note, &local_principal()?, &store).await?;
         let screen = &session.screen;
         if screen.is_json() {
             let agents = &heard.agents;
@@ -38,7 +39,14 @@ pub(super) fn cancel(flags: &CancelFlags, session: &CliSession) -> Result<RunExi
     runs::block_on(async {
         let store = store::open(&session.host, SecretGuard::default()).await?;
         let run = runs::named(&*store, &flags.run).await?;
-        let summary = signals::cancel(&run, &flags.reason, &store, &session.host).await?;
+        let summary = signals::cancel(
+            &run,
+            &flags.reason,
+            &local_principal()?,
+            &store,
+            &session.host,
+        )
+        .await?;
         let screen = &session.screen;
         if screen.is_json() {
             screen.document(&json!({"run": run, "summary": summary}))?;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use lula_agents::plan::{PlanGraph, PlanStepEntry, StepStatus};
+use lula_host::story::board::{chosen, counted, progress_of};
 use unicode_width::UnicodeWidthStr;
 
 use super::plan::mark;
@@ -44,40 +45,6 @@ pub(crate) fn board(
     lines.join("\n")
 }
 
-/// As many as fit: who works and what went wrong first, then who waits, then what is done.
-fn chosen<'a>(entries: &[&'a PlanStepEntry], lines: usize) -> Vec<&'a PlanStepEntry> {
-    if entries.len() <= lines {
-        return entries.to_vec();
-    }
-    let rank = |entry: &PlanStepEntry| match entry.status {
-        StepStatus::Leased { .. }
-        | StepStatus::AwaitingMerge { .. }
-        | StepStatus::Conflict { .. } => 0,
-        StepStatus::Failed { .. } => 1,
-        StepStatus::Pending => 2,
-        _ => 3,
-    };
-    let mut places: Vec<usize> = (0..entries.len()).collect();
-    places.sort_by_key(|at| rank(entries[*at]));
-    // One line is for the others.
-    places.truncate(lines.saturating_sub(1));
-    places.sort_unstable();
-    places.into_iter().map(|at| entries[at]).collect()
-}
-
-/// `and 12 more: 8 merged, 4 pending`
-fn counted(left: &[&&PlanStepEntry]) -> String {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for entry in left {
-        *counts.entry(entry.status.name()).or_default() += 1;
-    }
-    let counts: Vec<String> = counts
-        .iter()
-        .map(|(name, count)| format!("{count} {name}"))
-        .collect();
-    format!("and {} more: {}", left.len(), counts.join(", "))
-}
-
 fn name(entry: &PlanStepEntry) -> String {
     plain(entry.step.id.as_str(), NAME)
 }
@@ -96,7 +63,7 @@ fn row(
         role = format!("{:<ROLE$}  ", plain(&entry.step.role, ROLE));
         used += ROLE + 2;
     }
-    let text = plain(&state(dag, entry, doing), width.saturating_sub(used));
+    let text = plain(&progress_of(dag, entry, doing), width.saturating_sub(used));
     let (name, text) = match &entry.status {
         StepStatus::Leased { .. } | StepStatus::AwaitingMerge { .. } => (paint(STRONG, name), text),
         StepStatus::Merged { .. } => (name, paint(GOOD, text)),
@@ -109,34 +76,6 @@ fn row(
         mark(&entry.status),
         paint(DIM, role)
     )
-}
-
-/// How far a task is, in a few words.
-fn state(dag: &PlanGraph, entry: &PlanStepEntry, doing: &BTreeMap<String, String>) -> String {
-    match &entry.status {
-        StepStatus::Pending => dag
-            .waits(&entry.step.id)
-            .map_or_else(String::new, |wait| wait.to_string()),
-        StepStatus::Leased { .. } => {
-            let doing = doing
-                .get(entry.step.id.as_str())
-                .map_or("begins", String::as_str);
-            if entry.attempts > 1 {
-                format!("again: {doing}")
-            } else {
-                doing.to_owned()
-            }
-        }
-        StepStatus::AwaitingMerge { .. } => "done, and on its way into the whole".to_owned(),
-        StepStatus::Merged { .. } => "merged".to_owned(),
-        StepStatus::Conflict { said } => {
-            let said = said.lines().next().unwrap_or_default();
-            format!("does not fit: {said}")
-        }
-        StepStatus::Failed { reason } => format!("failed: {reason}"),
-        StepStatus::Skipped { reason } => format!("skipped: {reason}"),
-        StepStatus::Cancelled | StepStatus::Superseded => entry.status.name().to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -2,18 +2,17 @@
 
 pub(crate) mod flags;
 
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
 use lula_config::keys;
-use lula_host::runner_client::secrets::{key, secrets_inherited};
+use lula_host::repository::find_git;
+use lula_host::runner_client::secrets::{key, secrets_inherited, without_secrets};
 use lula_host::runner_client::supervisor::supervise;
 use lula_host::{network, rules, sandbox};
 use lula_protocol::{Code, RunExit};
 use lula_runner::RunnerOptions;
 use lula_runner::service::RunnerSetup;
 use lula_runner_api::client::RunnerAddress;
-use lula_workspace::GitProgram;
 use serde::Serialize;
 
 use crate::cli::runs::ApproveMode;
@@ -56,7 +55,8 @@ pub(super) fn run(flags: &RunnerFlags, session: &CliSession) -> Result<RunExit, 
         home: std::env::var_os("HOME").map(PathBuf::from),
         rules: rules::for_runner(&session.host, &flags.rules)?,
         beforehand: flags.approve == Some(ApproveMode::Auto),
-        git: git(session),
+        // Without git only directories can be opened; a caller that asks for a commit is told.
+        git: find_git(&session.host).ok(),
         state,
     };
     let options = RunnerOptions {
@@ -78,18 +78,6 @@ pub(super) fn run(flags: &RunnerFlags, session: &CliSession) -> Result<RunExit, 
     Ok(RunExit::Verified)
 }
 
-/// Without git only directories can be opened; a caller that asks for a commit is told.
-fn git(session: &CliSession) -> Option<GitProgram> {
-    let configured = session.host.config.get(&keys::GIT_PROGRAM);
-    match GitProgram::find(&configured, std::env::var_os("PATH").as_deref()) {
-        Ok(git) => Some(git),
-        Err(error) => {
-            session.screen.detail(&error.to_string());
-            None
-        }
-    }
-}
-
 #[derive(Serialize)]
 struct ListeningDocument<'a> {
     listening: &'a str,
@@ -105,13 +93,7 @@ fn shed_secrets(session: &CliSession) -> Result<(), CommandFailure> {
     if secret.is_empty() {
         return Ok(());
     }
-    session
-        .screen
-        .detail("starting anew without the keys of this environment");
-    let mut command = std::process::Command::new("/proc/self/exe");
-    command.args(std::env::args_os().skip(1));
-    for name in secret {
-        command.env_remove(name);
-    }
-    Err(command.exec().into())
+    let text = "starting anew without the keys of this environment";
+    session.screen.detail(text);
+    Err(without_secrets(std::env::args_os().skip(1), &secret).into())
 }

@@ -5,7 +5,6 @@ pub(crate) mod flags;
 mod sample;
 
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -15,13 +14,11 @@ use lula_host::drive::model_endpoints;
 use lula_host::report::word;
 use lula_host::repository::find_git;
 use lula_host::runs;
-use lula_host::showcase::{Showcase, ShowcaseReport};
-use lula_protocol::{Code, FailureReport, RunExit};
+use lula_host::showcase::{Showcase, ShowcaseReport, typed};
+use lula_protocol::{Code, RunExit};
 use lula_workspace::{GitProgram, ScratchRepository};
-use serde_json::Value;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::background::settings_given;
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
 use crate::term::{BAD, DIM, GOOD, STRONG, TextTable, WARN, paint, plain, visible};
@@ -142,27 +139,13 @@ fn lula(
     here: &Path,
     session: &CliSession,
 ) -> Result<Option<RunExit>, CommandFailure> {
-    let broken = |error: std::io::Error| {
-        let message = format!("lula cannot start itself: {error}");
-        CommandFailure::new(Code::Internal, RunExit::Environment, message)
-    };
-    let program = std::env::current_exe().map_err(broken)?;
-    let output = Command::new(program)
-        .args(arguments)
-        .args(settings_given(session))
-        .args(session.screen.is_quiet().then_some("--quiet"))
-        .arg("--json")
-        .current_dir(here)
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(broken)?;
-    if let Some(report) = FailureReport::find(&output.stdout) {
-        return Err(report.into());
+    let mut line: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+    line.extend(session.host.flags_given(std::env::args().skip(1)));
+    line.extend(session.screen.is_quiet().then(|| "--quiet".to_owned()));
+    match typed(&line, here)? {
+        Ok(exit) => Ok(exit),
+        Err(report) => Err(report.into()),
     }
-    let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-    let exit = said.get("exit").cloned();
-    Ok(exit.and_then(|exit| serde_json::from_value(exit).ok()))
 }
 
 fn heading(session: &CliSession, text: &str) -> Result<(), CommandFailure> {

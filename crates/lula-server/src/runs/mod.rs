@@ -1,0 +1,15 @@
+//! Runs as clients see them, and what clients do with them.
+
+mod act;
+mod begin;
+mod look;
+mod pages;
+pub(crate) mod summaries;
+mod views;
+
+pub(crate) use act::{AnswerRun, CancelRun, ResumeRun, SteerRun, SteeredView, UndoneView};
+pub(crate) use act::{answer, cancel, resume, steer, undo};
+pub(crate) use begin::{CreateRun, create};
+pub(crate) use look::{export, get, plan, timeline};
+pub(crate) use pages::{RunPage, list};
+pub(crate) use views::{OpenDocument, PlanView, RunView};

@@ -1,0 +1,12 @@
+//! `lula serve`: the API as a client meets it, through the program as a process
+
+mod approvals;
+mod client;
+mod identity;
+mod kills;
+mod limits;
+mod live;
+mod refusals;
+mod runs;
+
+use client::RunningServer;
