@@ -66,7 +66,22 @@ fn result(body: &str) -> Option<(bool, &str)> {
     };
     let rest = rest.strip_prefix(' ')?;
     let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-    Some((passed, rest.trim_start().trim_start_matches("- ")))
+    let rest = rest.trim_start().trim_start_matches("- ");
+    Some((passed, without_time(rest)))
+}
+
+/// A name without the time that node-tap writes behind it, which is another one in each run.
+fn without_time(rest: &str) -> &str {
+    let Some((name, time)) = rest.rsplit_once(" # time=") else {
+        return rest;
+    };
+    let time = time.trim_end_matches(" {");
+    let number = time.strip_suffix("ms").unwrap_or(time);
+    if number.parse::<f64>().is_ok() {
+        name
+    } else {
+        rest
+    }
 }
 
 /// A name as the test has it: writers put a backslash before what would begin a directive.
@@ -115,6 +130,13 @@ mod tests {
             ("later", TestOutcome::Skipped),
         ];
         assert_eq!(told, expected.map(|(id, outcome)| (id.to_owned(), outcome)));
+    }
+
+    #[test]
+    fn the_time_that_node_tap_writes_behind_a_name_is_no_part_of_it() {
+        let text = "# Subtest: test/a.js\n    # Subtest: adds\n        ok 1 - is three\n        1..1\n    ok 1 - adds # time=4.2ms\n    1..1\nok 1 - test/a.js # time=311.02ms\n\nnot ok 2 - counts # time=soon\n1..2\n";
+        let told: Vec<_> = tap(text).into_iter().map(|test| test.id).collect();
+        assert_eq!(told, ["test/a.js > adds > is three", "counts # time=soon"]);
     }
 
     #[test]

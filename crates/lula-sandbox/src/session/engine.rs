@@ -324,18 +324,12 @@ impl SandboxEngine {
                 .limit(leaf, &cgroup::CgroupLimits::from(&granted));
             leaf.read_back()
         });
+        // No command runs before limits were set and read, nor where nothing answers.
         let opened = limits
             .transpose()
             .map_err(SandboxError::from)
             .and_then(|limits| Ok((limits, OpenedDoor::open(door, routes, listeners)?)));
-        let (limits, door) = match opened {
-            Ok(opened) => opened,
-            // No command runs before limits were set and read, nor where nothing answers.
-            Err(refused) => {
-                first.kill();
-                return Err(refused);
-            }
-        };
+        let (limits, door) = opened.inspect_err(|_| first.kill())?;
         not_applied.extend(leaf.iter().flat_map(|leaf| leaf.not_applied().to_vec()));
         let mut environment = environment(sandbox, &drawn.home, &drawn.caches);
         environment.extend(door.variables);
