@@ -339,7 +339,12 @@ mod tests {
     }
 
     /// What a manager does not package: a person brings it there, and is told so.
-    const UNPACKAGED: &[(Manager, &str)] = &[(Manager::Apk, "PHPUnit")];
+    const UNPACKAGED: &[(Manager, &str)] = &[
+        (Manager::Apk, "PHPUnit"),
+        (Manager::Dnf, "gVisor"),
+        (Manager::Apk, "gVisor"),
+        (Manager::Pacman, "gVisor"),
+    ];
 
     #[test]
     fn every_linux_package_manager_can_bring_every_package() {
