@@ -79,11 +79,7 @@ pub(super) fn run(
     Ok(exit.into())
 }
 
-fn show(
-    document: &impl Serialize,
-    text: &str,
-    session: &CliSession,
-) -> Result<(), CommandFailure> {
+fn show(document: &impl Serialize, text: &str, session: &CliSession) -> Result<(), CommandFailure> {
     if session.screen.is_json() {
         session.screen.document(document)
     } else {
