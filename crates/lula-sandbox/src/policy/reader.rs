@@ -76,14 +76,14 @@ impl Reader<'_> {
                     overlay.required_layers =
                         self.names(key, item, what, LayerName::ALL, LayerName::name);
                 }
+                "network" if item.as_str() == Some(Network::Host.name()) => {
+                    let problem =
+                        "the host's network is given by the flag --net-host, never in a file";
+                    self.mistake(key, item.span(), problem.to_owned());
+                }
                 "network" => {
-                    let what = Network::WHAT;
-                    overlay.network = self.name(key, item, what, Network::ALL, Network::name);
-                    if overlay.network == Some(Network::Host) {
-                        let problem =
-                            "the host's network is given by the flag --net-host, never in a file";
-                        self.mistake(key, item.span(), problem.to_owned());
-                    }
+                    let all = &[Network::None, Network::Allowlist];
+                    overlay.network = self.name(key, item, Network::WHAT, all, Network::name);
                 }
                 "nested_userns" => overlay.nested_userns = self.switch(key, item),
                 "caches" => {

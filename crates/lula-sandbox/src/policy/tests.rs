@@ -86,7 +86,7 @@ fn mistakes_name_line_key_and_remedy() {
     assert_eq!(
         problems("\nprofile = \"strikt\"\nnetwork = \"*\""),
         "line 2: profile: no profile is called strikt; did you mean strict?\n\
-         line 3: network: no network is called \"*\"; valid: none"
+         line 3: network: no network is called \"*\"; valid: none, allowlist"
     );
     assert_eq!(
         problems("required_layers = [\"seccomp\", \"secomp\", 1]\ncaches = \"cargo\""),
@@ -142,6 +142,12 @@ fn layer_names_are_those_of_the_receipts() {
             file_size: None,
         },
         ProtectionLayer::NoNetwork,
+        ProtectionLayer::Egress {
+            policy: Digest::of_bytes(b""),
+            interfaces: vec![],
+            routes: vec![],
+            listening: vec![],
+        },
         ProtectionLayer::CleanEnvironment { names: vec![] },
     ];
     let receipts: Vec<_> = receipts.iter().map(ProtectionLayer::name).collect();
@@ -222,6 +228,7 @@ prop_compose! {
         profile in proptest::sample::select(Profile::ALL),
         min_tier in proptest::sample::select(&IsolationTier::ALL[..]),
         required_layers in subset(LayerName::ALL),
+        network in proptest::sample::select(&[Network::None, Network::Allowlist][..]),
         nested_userns: bool,
         caches in subset(PackageCache::ALL),
         read in paths(), write in paths(), mask in paths(),
@@ -230,7 +237,7 @@ prop_compose! {
     ) -> SandboxPolicy {
         let environment = environment.into_iter().map(|(k, v)| (k.parse().unwrap(), v)).collect();
         SandboxPolicy {
-            profile, min_tier, required_layers, network: Network::None, nested_userns, caches,
+            profile, min_tier, required_layers, network, nested_userns, caches,
             paths: PolicyPaths { read, write, mask }, environment, limits,
         }
     }
@@ -295,7 +302,13 @@ proptest! {
             prop_assert!(!may_read(&tight, &path) || may_read(looser, &path));
             prop_assert!(!may_write(&tight, &path) || may_write(looser, &path));
             prop_assert!(tight.min_tier >= looser.min_tier);
-            prop_assert!(tight.required_layers.is_superset(&looser.required_layers));
+            for layer in &looser.required_layers {
+                // Nothing at all is more than what is reached by name only.
+                let stricter = *layer == LayerName::Egress && tight.network == Network::None;
+                let layer = if stricter { LayerName::NoNetwork } else { *layer };
+                prop_assert!(tight.required_layers.contains(&layer));
+            }
+            prop_assert!(tight.network <= looser.network);
             prop_assert!(!tight.nested_userns || looser.nested_userns);
             prop_assert!(tight.caches.is_subset(&looser.caches));
             for (name, value) in &tight.environment {

@@ -99,7 +99,8 @@ fn answer(listener: &TcpListener, over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
         if let Ok((mut stream, _)) = listener.accept() {
             let to = stream.local_addr().unwrap();
-            let _ = write!(stream, "{to}");
+            // One piece: the client reads once.
+            let _ = stream.write_all(to.to_string().as_bytes());
         }
         std::thread::sleep(Duration::from_millis(1));
     }
