@@ -8,5 +8,6 @@ mod limits;
 mod live;
 mod refusals;
 mod runs;
+mod tokens;
 
 use client::RunningServer;

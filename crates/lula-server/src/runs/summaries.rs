@@ -40,44 +40,32 @@ pub(crate) struct RunSummary {
     pub(crate) parent: Option<String>,
 }
 
-/// A run by its log: what is remembered, and of which length of the log.
-#[derive(Debug, Clone)]
-enum RememberedRun {
-    /// One that this server shows.
-    Shown(Box<RunSummary>),
-    /// An agent's, or one of another repository.
-    Hidden,
-}
-
 /// What is remembered of runs that are over, and where each run works.
 #[derive(Debug, Default)]
 pub(crate) struct Summaries {
-    over: Mutex<HashMap<RunId, RememberedRun>>,
+    over: Mutex<HashMap<RunId, RunSummary>>,
     places: Mutex<HashMap<RunId, String>>,
 }
 
 impl Summaries {
     /// What is said of a run; nothing where this server does not show it.
     pub(crate) async fn of(&self, row: &RunRow, state: &ServerState) -> Option<RunSummary> {
-        if row.status == RunStatus::Done {
+        let is_over = row.status == RunStatus::Done;
+        if is_over {
             let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
-            match over.get(&row.run) {
-                Some(RememberedRun::Shown(known)) => return Some((**known).clone()),
-                Some(RememberedRun::Hidden) => return None,
-                None => {}
+            if let Some(known) = over.get(&row.run) {
+                return Some(known.clone());
             }
         }
-        let summary = read(row, state).await;
-        if row.status == RunStatus::Done {
-            let known = summary.clone().map(Box::new);
-            let known = known.map_or(RememberedRun::Hidden, RememberedRun::Shown);
+        let summary = read(row, state).await?;
+        if is_over {
             let mut over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
             if over.len() >= REMEMBERED {
                 over.clear();
             }
-            over.insert(row.run.clone(), known);
+            over.insert(row.run.clone(), summary.clone());
         }
-        summary
+        Some(summary)
     }
 
     /// The repository of a run; nothing where this server does not show the run.
