@@ -193,32 +193,7 @@ fn race(rounds: usize, folder: &Path, mitmdump: &Path, tinyproxy: &Path) -> Outc
             let at = (at + round) % contenders.len();
             let one = &contenders[at];
             let before = one.relay.map(cpu_ms).transpose()?;
-            let mut command = if one.inside {
-                let mut command = Command::new("nsenter");
-                command.args([
-                    "--target",
-                    &holder.0.id().to_string(),
-                    "--user",
-                    "--net",
-                    "--preserve-credentials",
-                    "--",
-                ]);
-                command.arg(&own);
-                command
-            } else {
-                Command::new(&own)
-            };
-            let output = command
-                .args(["client", &one.way, one.name, &port.to_string()])
-                .arg(folder)
-                .stderr(Stdio::inherit())
-                .output()?;
-            if !output.status.success() {
-                return Err(
-                    format!("the client of {} ended with {}", one.key, output.status).into(),
-                );
-            }
-            let said: Value = serde_json::from_slice(&output.stdout)?;
+            let said = timed(one, &own, holder.0.id(), port, folder)?;
             let after = one.relay.map(cpu_ms).transpose()?;
             let row = &mut measured[at];
             row.throughput
@@ -245,6 +220,29 @@ fn race(rounds: usize, folder: &Path, mitmdump: &Path, tinyproxy: &Path) -> Outc
     println!("{report}");
     handle.stop();
     Ok(())
+}
+
+/// One run of the client by a contender's way.
+fn timed(one: &Contender, own: &Path, holder: u32, port: u16, folder: &Path) -> Outcome<Value> {
+    let mut command = if one.inside {
+        let mut command = Command::new("nsenter");
+        command
+            .args(["--target", &holder.to_string(), "--user", "--net"])
+            .args(["--preserve-credentials", "--"])
+            .arg(own);
+        command
+    } else {
+        Command::new(own)
+    };
+    let output = command
+        .args(["client", &one.way, one.name, &port.to_string()])
+        .arg(folder)
+        .stderr(Stdio::inherit())
+        .output()?;
+    if !output.status.success() {
+        return Err(format!("the client of {} ended with {}", one.key, output.status).into());
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
 }
 
 fn engine(sandbox: &UnixStream, port: u16, folder: &Path) -> Outcome<EgressHandle> {

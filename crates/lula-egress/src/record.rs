@@ -5,6 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use lula_protocol::denial::{DeniedAttempt, SandboxDenial};
 use serde::{Deserialize, Serialize};
 
+use crate::EgressRule;
+
 /// What a record is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -127,14 +129,58 @@ impl ConnectionRecord {
             (None, Some(address)) => address.to_string(),
             (None, None) => return None,
         };
+        let granted = || denial.grant.as_deref()?.parse::<EgressRule>().ok();
+        let port = match self.stage {
+            // Names are asked for on port 53; what was meant is a connection.
+            EgressStage::Name => granted().map_or(443, |rule| rule.port()),
+            EgressStage::Connection | EgressStage::Request => self.port,
+        };
         Some(SandboxDenial {
-            attempt: DeniedAttempt::Connect {
-                host,
-                port: self.port,
-            },
+            attempt: DeniedAttempt::Connect { host, port },
             rule: format!("egress: {}", denial.text),
             grant: denial.grant.clone(),
             count: 1,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn denied(stage: EgressStage, port: u16, grant: &str) -> Option<SandboxDenial> {
+        let mut record = ConnectionRecord::begun(stage, 1, None);
+        record.name = Some("pypi.org".to_owned());
+        record.port = port;
+        record.deny(
+            EgressRefusal::NameNotAllowed,
+            "no".to_owned(),
+            Some(grant.to_owned()),
+        );
+        record.sandbox_denial()
+    }
+
+    #[test]
+    fn a_denied_name_is_a_denied_connection_to_it() {
+        let denial = denied(EgressStage::Name, 53, "pypi.org:8443").unwrap();
+        let meant = DeniedAttempt::Connect {
+            host: "pypi.org".to_owned(),
+            port: 8443,
+        };
+        assert_eq!(denial.attempt, meant);
+        assert_eq!(denial.grant.as_deref(), Some("pypi.org:8443"));
+        let denial = denied(EgressStage::Connection, 80, "pypi.org:80").unwrap();
+        assert!(matches!(
+            denial.attempt,
+            DeniedAttempt::Connect { port: 80, .. }
+        ));
+    }
+
+    #[test]
+    fn what_was_allowed_is_no_denial() {
+        assert_eq!(
+            ConnectionRecord::begun(EgressStage::Name, 1, None).sandbox_denial(),
+            None
+        );
     }
 }

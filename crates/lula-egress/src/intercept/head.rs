@@ -150,6 +150,20 @@ pub(super) fn strip(headers: &mut HeaderMap) {
     }
 }
 
+/// Puts the pieces of a cookie together that HTTP/2 may send apart (RFC 9113, 8.2.3): HTTP/1.1 has one line.
+pub(super) fn join_cookies(headers: &mut HeaderMap) {
+    let pieces: Vec<&[u8]> = headers
+        .get_all(header::COOKIE)
+        .iter()
+        .map(HeaderValue::as_bytes)
+        .collect();
+    if pieces.len() > 1
+        && let Ok(whole) = HeaderValue::from_bytes(&pieces.join(&b"; "[..]))
+    {
+        headers.insert(header::COOKIE, whole);
+    }
+}
+
 /// Makes answers readable: a secret in a compressed or a partial answer would not be found.
 pub(super) fn ask_for_plain(headers: &mut HeaderMap) {
     headers.insert(
@@ -231,6 +245,16 @@ mod tests {
         strip(&mut headers);
         let left: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
         assert_eq!(left, ["accept"]);
+    }
+
+    #[test]
+    fn a_cookie_in_pieces_is_one_line() {
+        let mut headers = head("/", &[("cookie", "a=1"), ("cookie", "b=2")]).headers;
+        join_cookies(&mut headers);
+        assert_eq!(
+            headers.get_all("cookie").iter().collect::<Vec<_>>(),
+            ["a=1; b=2"]
+        );
     }
 
     #[test]

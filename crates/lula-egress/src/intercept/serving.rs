@@ -34,6 +34,9 @@ use http_body_util::BodyExt as _;
 /// Bounds on the head of a request.
 const MOST_HEADERS: usize = 128;
 const LARGEST_HEAD: usize = 64 * 1024;
+/// Bytes of bodies that wait for a server, for a request and for all of a connection of HTTP/2.
+const STREAM_WINDOW: u32 = 256 * 1024;
+const CONNECTION_WINDOW: u32 = 512 * 1024;
 /// Requests at once on a connection of HTTP/2.
 const MOST_STREAMS: u32 = 128;
 
@@ -147,7 +150,8 @@ impl Serving {
         let served = if is_h2 {
             hyper::server::conn::http2::Builder::new(tasks.clone())
                 .timer(TokioTimer::new())
-                .adaptive_window(true)
+                .initial_stream_window_size(STREAM_WINDOW)
+                .initial_connection_window_size(CONNECTION_WINDOW)
                 .max_concurrent_streams(MOST_STREAMS)
                 .max_header_list_size(64 * 1024)
                 .serve_connection(io, service)
@@ -249,6 +253,7 @@ impl Requests {
             record.credentials = names;
         }
         head::strip(&mut parts.headers);
+        head::join_cookies(&mut parts.headers);
         if self.engine.broker.binds(name, *port) {
             head::ask_for_plain(&mut parts.headers);
         }

@@ -27,6 +27,11 @@ const MOST_IDLE: usize = 8;
 const MOST_HEADERS: usize = 128;
 const LARGEST_HEAD: usize = 128 * 1024;
 
+/// Bytes of answers that wait for the sandbox, for a request and for all of a connection of HTTP/2: a sandbox
+/// that does not read must not fill our memory.
+const STREAM_WINDOW: u32 = 1 << 20;
+const CONNECTION_WINDOW: u32 = 2 << 20;
+
 type One = hyper::client::conn::http1::SendRequest<Passing>;
 type Many = hyper::client::conn::http2::SendRequest<Passing>;
 
@@ -222,7 +227,8 @@ impl Upstream {
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     ) -> Result<Sender, NoAnswer> {
         let (sender, connection) = hyper::client::conn::http2::Builder::new(self.tasks.clone())
-            .adaptive_window(true)
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
             .max_header_list_size(128 * 1024)
             .handshake(TokioIo::new(stream))
             .await

@@ -357,3 +357,34 @@ fn a_repository_narrows_what_the_operator_allows_and_a_grant_is_a_persons_word()
         EgressVerdict::Allowed
     );
 }
+
+#[test]
+fn a_head_request_is_told_the_length_and_gets_no_body() {
+    let server = Server::https();
+    let sandbox = Setup::rules(&["a.example.org:PORT/** private"], server.port).start();
+    let request = format!(
+        "HEAD /bytes/1234 HTTP/1.1\r\nHost: a.example.org:{}\r\nConnection: close\r\n\r\n",
+        server.port
+    );
+    let answer = sandbox
+        .tls("a.example.org", server.port)
+        .say(&request)
+        .unwrap();
+    assert!(
+        answer.contains("content-length: 1234") && answer.ends_with("\r\n\r\n"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn requests_of_one_connection_share_one_to_the_server() {
+    let server = Server::https();
+    let sandbox = Setup::rules(&["a.example.org:PORT/** private"], server.port).start();
+    let url = format!("https://a.example.org:{}/x", server.port);
+    for version in ["--http1.1", "--http2"] {
+        let before = server.connections();
+        let output = sandbox.run("curl", &["-sS", version, &url, &url, &url]);
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(server.connections(), before + 1, "{version}");
+    }
+}
