@@ -55,14 +55,14 @@ fn of_v4(address: Ipv4Addr) -> AddressKind {
         [10 | 127, ..] | [172, 16..=31, ..] | [192, 168, ..] | [100, 64..=127, ..] => {
             AddressKind::Private
         }
-        // 0/8, multicast and up; link-local; protocol assignments and 6to4 relays; benchmarking; documentation.
+        // Documentation: no network of the internet, and taken for mirrors by machines that have none.
+        [192, 0, 2, _] | [198, 51, 100, _] | [203, 0, 113, _] => AddressKind::Private,
+        // 0/8, multicast and up; link-local; protocol assignments and 6to4 relays; benchmarking.
         [0 | 224.., ..]
         | [169, 254, ..]
-        | [192, 0, 0 | 2, _]
+        | [192, 0, 0, _]
         | [192, 88, 99, _]
-        | [198, 18 | 19, ..]
-        | [198, 51, 100, _]
-        | [203, 0, 113, _] => AddressKind::Never,
+        | [198, 18 | 19, ..] => AddressKind::Never,
         _ => AddressKind::Public,
     }
 }
@@ -136,6 +136,8 @@ mod tests {
             "172.31.255.255",
             "192.168.1.1",
             "100.64.0.1",
+            "192.0.2.1",
+            "203.0.113.80",
             "::1",
             "fd12:3456::1",
             "fc00::1",
@@ -163,7 +165,6 @@ mod tests {
             "::",
             "198.18.0.1",
             "240.0.0.1",
-            "192.0.2.1",
             "2001:db8::1",
             "2001::1",
             "fec0::1",

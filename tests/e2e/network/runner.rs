@@ -105,3 +105,40 @@ fn a_runners_commands_reach_what_its_operator_granted() {
     };
     runtime.block_on(runner.shut_down()).unwrap();
 }
+
+#[test]
+fn the_tests_of_a_run_reach_what_was_granted() {
+    let stage = Stage::new();
+    let files = [
+        ("calc.py", "def add(a, b):\n    return a - b\n"),
+        (
+            "test_calc.py",
+            "import unittest, urllib.request\nfrom calc import add\n\n\nclass T(unittest.TestCase):\n    \
+             def test_add(self):\n        urllib.request.urlopen('https://pkg.example.org/test').read()\n        \
+             self.assertEqual(add(1, 2), 3)\n",
+        ),
+    ];
+    for (name, text) in files {
+        std::fs::write(stage.world.work().join(name), text).unwrap();
+    }
+    let commit =
+        "git init -q . && git add -A && git -c user.name=a -c user.email=a@b commit -qm first";
+    let made = std::process::Command::new("sh")
+        .args(["-c", commit])
+        .current_dir(stage.world.work())
+        .status()
+        .unwrap();
+    assert!(made.success());
+    let task = [
+        "run",
+        "fix the failing tests",
+        "--tests",
+        "python3 -m unittest -q",
+    ];
+    let granted = [&task[..], &["--net", "pkg.example.org"]].concat();
+    stage
+        .run(&granted)
+        .exits(0)
+        .says("now passing: test_calc.T.test_add");
+    assert!(stage.heard().contains("GET pkg.example.org /test"));
+}

@@ -74,7 +74,7 @@ fn is_private(address: IpAddr) -> bool {
         IpAddr::V4(four) => {
             let [first, second, ..] = four.octets();
             let shared = first == 100 && (64..128).contains(&second);
-            four.is_private() || four.is_loopback() || shared
+            four.is_private() || four.is_loopback() || four.is_documentation() || shared
         }
         IpAddr::V6(six) => six.is_loopback() || six.is_unique_local(),
     }
