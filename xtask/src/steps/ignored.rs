@@ -25,12 +25,24 @@ const PARTS: &[(&str, &str)] = &[
         "lula-sandbox::it containers::root_in_a_container_with_a_masked_proc_gets_a_complete_sandbox",
     ),
     (
-        "lula-sandbox::it containers::next_tier",
-        "lula-sandbox::it containers::a_user_in_a_container_with_a_masked_proc_gets_the_next_tier_and_the_reason",
+        "lula-sandbox::it containers::shared_proc",
+        "lula-sandbox::it containers::a_user_in_a_container_with_a_masked_proc_gets_namespaces_and_is_told_what_proc_shows",
+    ),
+    (
+        "lula-sandbox::it containers::shared_numbers",
+        "lula-sandbox::it containers::with_a_shared_proc_the_right_processes_are_ended",
     ),
     (
         "lula-sandbox::it containers::without_id_maps",
         "lula-sandbox::it containers::a_workspace_on_a_filesystem_without_id_maps_works_and_the_receipt_says_how",
+    ),
+    (
+        "lula-sandbox::it door::unprivileged_by_name",
+        "lula-sandbox::it door::an_ordinary_user_has_both_networks",
+    ),
+    (
+        "lula-sandbox::it door::unprivileged_on_host",
+        "lula-sandbox::it door::an_ordinary_user_has_both_networks",
     ),
     (
         "lula-sandbox::it leaks::new_helper",

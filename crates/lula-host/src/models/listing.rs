@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(
             fresh.words(),
             "at most $4.00 read, $20.00 written for a million tokens, as of 2026-09-22; holds 1,000,000 \
-             tokens, answers up to 128,000"
+             tokens, answers up to 128,000; takes pictures"
         );
         let old = listed("anthropic/claude-opus-5-5", "2027-11-19");
         assert!(

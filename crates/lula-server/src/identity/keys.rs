@@ -178,7 +178,8 @@ impl ServerKeys {
                 "the key would have expired already",
             ));
         }
-        let (id, secret) = (random(ID_BYTES)?, random(SECRET_BYTES)?);
+        // An id is typed as an argument, and must not begin as a flag does.
+        let (id, secret) = (format!("k{}", random(ID_BYTES)?), random(SECRET_BYTES)?);
         self.keys.push(ServerKey {
             id: id.clone(),
             principal: asked.principal,

@@ -99,6 +99,8 @@ impl NetworkStage {
             handle: Arc::clone(&handle),
         }));
         let mut policy = Profile::Strict.policy().with_network(Network::Allowlist);
+        // A `/proc` that is shown and not its own is no matter of the network.
+        policy.min_tier = IsolationTier::Landlock;
         policy
             .required_layers
             .retain(|layer| layer.name() == "egress");
