@@ -14,6 +14,7 @@
 
 mod acts;
 pub mod agent_pool;
+pub mod chat;
 mod coder;
 pub mod effects;
 mod fence;
@@ -39,7 +40,7 @@ pub mod world;
 
 pub use agent_pool::AgentPoolPort;
 pub use graph::{CodingGraph, RunNode, RunNodeExit};
-pub use model_port::{ModelPort, NoModels, ProviderModels};
+pub use model_port::{AnswerObserver, ModelPort, NoModels, ProviderModels};
 pub use runner_port::{RunnerPort, RunnerPortError};
 pub use task::{CoderChoice, DeliverMode, ModelChoice, RunTask};
 pub use verdict::RunVerdict;

@@ -56,6 +56,7 @@ impl HostError {
             | Self::NotUndone(_)
             | Self::RunStuck { .. }
             | Self::NoChoice(_)
+            | Self::NoChat(_)
             | Self::NotOffered { .. }
             | Self::PartOfAnother { .. } => Code::RunRefused,
             Self::Scratch(_)
@@ -135,6 +136,7 @@ impl HostError {
             | Self::NoteRefused(_)
             | Self::NoSuchRun(_)
             | Self::NoChoice(_)
+            | Self::NoChat(_)
             | Self::NotOffered { .. }
             | Self::ModelName(_)
             | Self::BadCapability { .. }
@@ -236,6 +238,7 @@ impl HostError {
             }
             Self::NothingWaits(_) => "`lula workspaces` lists all there are; name one by its id",
             Self::NoBranches(_) => "`lula workspaces --branches` lists them",
+            Self::NoChat(_) => "`lula chat` begins one; `lula steer` says something to any run",
             Self::RunOver(_) => "`lula show` tells what came of it; `lula fork` goes on otherwise",
             Self::NotUndone(_) => "`lula show` tells what the run delivered",
             Self::NoQuestion(_) => "`lula approvals` lists other questions",

@@ -171,6 +171,9 @@ pub enum HostError {
     /// A run waits for no choice.
     #[error("{0} waits for no choice")]
     NoChoice(RunId),
+    /// A run is no chat.
+    #[error("{0} is no chat: its coder is not talked with")]
+    NoChat(RunId),
     /// A run does not offer that.
     #[error("{choice:?} is nothing {run} offers")]
     NotOffered {

@@ -14,6 +14,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::commands::approvals::flags::{ANSWER_HELP, AnswerFlags, ApprovalsCommand};
 use crate::commands::audit::flags::AuditCommand;
+use crate::commands::chat::flags::ChatFlags;
 use crate::commands::config::flags::ConfigCommand;
 use crate::commands::doctor::flags::DoctorFlags;
 use crate::commands::exec::flags::ExecFlags;
@@ -72,6 +73,8 @@ pub(crate) enum CliCommand {
     Try(TryFlags),
     /// Work on a task: plan, change, verify, deliver
     Run(RunFlags),
+    /// Talk with a model that works in the sandbox, turn by turn
+    Chat(ChatFlags),
     /// Resume a run that was interrupted or is waiting
     Resume(ResumeFlags),
     /// List runs

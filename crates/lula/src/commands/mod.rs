@@ -4,6 +4,7 @@ pub(crate) mod approvals;
 mod attack;
 pub(crate) mod audit;
 mod background;
+pub(crate) mod chat;
 pub(crate) mod config;
 mod detect;
 pub(crate) mod doctor;
@@ -50,6 +51,7 @@ pub(crate) fn run(
     let exit = match cli.command {
         CliCommand::Try(flags) => try_it::run(&flags, session),
         CliCommand::Run(flags) => run::run(&flags, session),
+        CliCommand::Chat(flags) => chat::run(&flags, session),
         CliCommand::Resume(flags) => run::resume(&flags, session),
         CliCommand::Runs => runs::list(session),
         CliCommand::Show(flags) => runs::show(&flags, session),

@@ -93,6 +93,12 @@ impl TerminalScreen {
         self.json
     }
 
+    /// Whether standard output shows colours.
+    #[expect(clippy::unused_self, reason = "what is printed where is the screen's")]
+    pub(crate) fn has_colour(&self) -> bool {
+        anstream::AutoStream::choice(&io::stdout()) != ColorChoice::Never
+    }
+
     /// Whether only results and errors are wanted.
     pub(crate) fn is_quiet(&self) -> bool {
         self.talk == Talk::Nothing

@@ -204,6 +204,11 @@ async fn test(
     }))
 }
 
+/// What the tests say now, in words.
+pub(crate) fn tested(now: &TestBaseline, before: Option<&TestBaseline>, room: usize) -> String {
+    reports::tests(now, before, &[], room).text
+}
+
 /// Writes down what the coder plans to do.
 async fn todo(arguments: &Value, ctx: &mut NodeContext<'_>) -> Result<Reply, VisitStop> {
     let mut items: Vec<TodoItem> = match listed(arguments, "items") {
