@@ -12,6 +12,7 @@ mod audit;
 mod best_of;
 mod cancelling;
 mod change_sets;
+mod chat;
 mod command_line;
 mod configuration;
 mod conversations;

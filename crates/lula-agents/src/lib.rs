@@ -1,8 +1,8 @@
 //! From a task to a verified change.
 //!
-//! Eleven nodes over the durable graph of `lula-graph`: a task is taken in, routed, let through a
+//! Twelve nodes over the durable graph of `lula-graph`: a task is taken in, routed, let through a
 //! gate, planned, given context, coded, executed, verified and reported. A failed verification
-//! comes back through the gate with its evidence. Decisions are pure functions with tests of their
+//! comes back through the gate with its evidence; in a chat ([`chat`]) a person hears of it. Decisions are pure functions with tests of their
 //! own ([`route`], [`model_choice`], [`recovery`], [`verdict`], [`heal`], [`guidelines`]); everything that acts is a journaled effect
 //! ([`effects`]), done by [`RunnerPort`] (workspaces, commands, repositories) or [`ModelPort`] (models).
 //!

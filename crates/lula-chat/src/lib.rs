@@ -11,6 +11,7 @@
 mod code;
 mod commands;
 mod editor;
+mod lines;
 mod markdown;
 mod questions;
 mod raw;
@@ -44,6 +45,11 @@ pub struct ChatSetup<'a> {
     pub repository: PathBuf,
     /// Whether the terminal shows colours.
     pub colour: bool,
+}
+
+/// Talks with a program over standard input and output, a JSON document on each line.
+pub fn converse_in_json(setup: &ChatSetup<'_>) -> Result<RunExit, HostError> {
+    lines::converse(setup)
 }
 
 /// Talks with a person at a terminal until they leave.

@@ -61,6 +61,9 @@ pub(crate) fn moment(news: &DriverNews) -> Moment {
     };
     let text = plain(text, 240);
     match (kind.as_str(), name.as_str()) {
+        // What the person had done is shown to them as a whole.
+        ("act" | "trouble", name) if node == "chat" && name != "run_tests" => Moment::Nothing,
+        ("act", "take_change") if node != "coder" => Moment::Nothing,
         ("act", "ask") => Moment::Answer,
         ("act", name) if QUIET.contains(&name) => Moment::Nothing,
         ("act", name) if LOOKS.contains(&name) => {
@@ -73,6 +76,8 @@ pub(crate) fn moment(news: &DriverNews) -> Moment {
             };
             Moment::Look(format!("{what} {text}").trim_end().to_owned())
         }
+        // That something was written is told by what it did.
+        ("act", "write_file" | "apply_patch") if text.is_empty() => Moment::Nothing,
         ("act", "todo") => Moment::Row(DIM, "  ☐", text),
         ("act", name) => {
             let (style, mark) = match good {
@@ -84,6 +89,7 @@ pub(crate) fn moment(news: &DriverNews) -> Moment {
                 "write_file" => "wrote",
                 "apply_patch" => "edited",
                 "run_tests" => "tests:",
+                "search_patch" => "search:",
                 other => other,
             };
             Moment::Row(style, mark, format!("{what} {text}").trim_end().to_owned())

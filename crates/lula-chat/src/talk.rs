@@ -1,7 +1,9 @@
 //! The conversation: whose turn it is, and what comes of what is typed.
 
+mod denials;
 mod orders;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::mpsc::Receiver;
 
@@ -42,6 +44,12 @@ pub(crate) struct Talk<'a> {
     /// What is sent with the prompt already: typed while the model worked, and not sent.
     unsent: String,
     rules: Vec<ChatRule>,
+    /// Names that were denied and asked about.
+    offered: BTreeSet<String>,
+    /// What was granted that the model was not told yet.
+    granted: Vec<String>,
+    /// Whether the change is being verified.
+    commits: bool,
     /// Whether Ctrl-C was pressed at an empty prompt.
     interrupted: bool,
     exit: RunExit,
@@ -90,6 +98,9 @@ impl<'a> Talk<'a> {
             chat: None,
             unsent: String::new(),
             rules: Vec::new(),
+            offered: BTreeSet::new(),
+            granted: Vec::new(),
+            commits: false,
             interrupted: false,
             exit: RunExit::Verified,
         };
@@ -257,7 +268,8 @@ impl<'a> Talk<'a> {
             self.chat_mut(|chat| chat.session.go_on())?;
             return Ok(Then::Work);
         }
-        self.order(ChatChoice::Say, text)
+        let text = self.with_grants(text);
+        self.order(ChatChoice::Say, &text)
     }
 
     /// Begins the run of a chat.
@@ -290,6 +302,7 @@ impl<'a> Talk<'a> {
                 return Ok(Then::Leave);
             }
         }
+        self.commits = matches!(choice, ChatChoice::Commit | ChatChoice::Deliver);
         self.chat_mut(|chat| chat.session.choose(choice, note))?;
         Ok(Then::Work)
     }
@@ -302,7 +315,7 @@ impl<'a> Talk<'a> {
                 return Ok(true);
             };
             let raw = RawKeys::take().map_err(terminal)?;
-            let mut view = WorkingView::new(&mut self.screen);
+            let mut view = WorkingView::new(&mut self.screen, self.commits);
             let mut trouble = None;
             let (session, heard) = (&mut chat.session, &chat.heard);
             let paused = view.follow(
@@ -394,7 +407,7 @@ impl<'a> Talk<'a> {
         } else if state.number > chat.number
             && let Some(shown) = &state.shown
         {
-            let lines: Vec<&str> = shown.lines().collect();
+            let lines: Vec<String> = shown.lines().filter_map(unframed).collect();
             let left = lines.len().saturating_sub(OUTPUT);
             let text = |line: &str| visible(&line.replace('\t', "    "));
             rows.extend(
@@ -422,7 +435,11 @@ impl<'a> Talk<'a> {
                 _ => {}
             }
         }
-        self.print(&rows)
+        self.print(&rows)?;
+        if over {
+            return Ok(());
+        }
+        self.offer_grants()
     }
 
     /// A question of the runner: what is shown is what is done.
@@ -547,6 +564,24 @@ impl<'a> Talk<'a> {
         }
         Ok(self.exit)
     }
+}
+
+/// A line without what only tells a model where output begins and ends, or that nothing went wrong.
+fn unframed(line: &str) -> Option<String> {
+    const FRAMES: [&str; 6] = [
+        "exit status 0",
+        "<stdout>",
+        "</stdout>",
+        "<stderr>",
+        "</stderr>",
+        "</test>",
+    ];
+    if FRAMES.contains(&line.trim_end()) {
+        return None;
+    }
+    let test = line.strip_prefix("<test name=\"");
+    let test = test.and_then(|rest| rest.strip_suffix("\">"));
+    Some(test.unwrap_or(line).to_owned())
 }
 
 /// What the model said that was not seen as it came.

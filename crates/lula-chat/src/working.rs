@@ -71,10 +71,12 @@ pub(crate) struct WorkingView<'a> {
     escaped: Option<Instant>,
     stopping: Option<bool>,
     stay: Vec<String>,
+    /// Whether a change is being verified: the first tests are those without it.
+    commits: bool,
 }
 
 impl<'a> WorkingView<'a> {
-    pub(crate) fn new(screen: &'a mut ChatScreen) -> Self {
+    pub(crate) fn new(screen: &'a mut ChatScreen, commits: bool) -> Self {
         screen.measure();
         Self {
             screen,
@@ -90,6 +92,7 @@ impl<'a> WorkingView<'a> {
             escaped: None,
             stopping: None,
             stay: Vec::new(),
+            commits,
         }
     }
 
@@ -222,7 +225,9 @@ impl<'a> WorkingView<'a> {
             Moment::Row(style, mark, text) => {
                 self.end_words();
                 self.looks();
-                let text = format!("{mark} {text}");
+                let before = self.commits && self.node == "chat";
+                let told = if before { "without the change, " } else { "" };
+                let text = format!("{mark} {told}{text}");
                 let columns = self.screen.columns();
                 self.stay.push(paint(style, clipped(&text, columns)));
             }

@@ -26,6 +26,9 @@ pub struct ChatState {
     pub words: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<TurnEnd>,
+    /// What the model said at the end of the last turn that changed something.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub made: String,
     /// What a person is shown of what they chose last: output, or why nothing was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<String>,
@@ -55,7 +58,9 @@ impl ChatState {
     /// Takes one event into account. What is said first of all is the task, which the caller keeps.
     pub(crate) fn apply(&mut self, event: &ChatEvent) {
         self.number += 1;
-        self.shown = None;
+        if !matches!(event, ChatEvent::Kept { .. }) {
+            self.shown = None;
+        }
         match event {
             ChatEvent::Said { text } => {
                 if self.begun {
@@ -80,6 +85,9 @@ impl ChatState {
             }
             ChatEvent::Returned { to, tip } => {
                 self.points.extend(tip.clone());
+                let back = self.at.is_none_or(|at| *to < at);
+                let done = if back { "taken back" } else { "brought back" };
+                self.shown = Some(format!("what was changed last is {done}"));
                 self.at = Some(*to);
                 self.untold.push(
                     "The person you work for took changes back or brought them back: the files are not as \
@@ -103,6 +111,9 @@ impl ChatState {
         self.untold.clear();
         self.conversation = Some(Box::new(turn.conversation.clone()));
         self.words.clone_from(&turn.words);
+        if turn.changed {
+            self.made.clone_from(&turn.words);
+        }
         self.ended = Some(turn.ended.clone());
     }
 
@@ -156,20 +167,19 @@ impl ChatState {
             }
             None => begin(),
         };
-        parts.extend(self.untold.iter().map(MessagePart::text));
+        let goes_on = messages
+            .last()
+            .is_some_and(|last| last.role == MessageRole::User);
+        for (at, text) in self.untold.iter().enumerate() {
+            // Some providers join the texts of a message as they are.
+            let apart = if at > 0 || goes_on { "\n\n" } else { "" };
+            parts.push(MessagePart::text(format!("{apart}{text}")));
+        }
         if parts.is_empty() {
             return messages;
         }
         match messages.last_mut() {
-            Some(last) if last.role == MessageRole::User => {
-                for part in parts {
-                    last.parts.push(match part {
-                        // Some providers join the texts of a message as they are.
-                        MessagePart::Text { text } => MessagePart::text(format!("\n\n{text}")),
-                        other => other,
-                    });
-                }
-            }
+            Some(last) if goes_on => last.parts.extend(parts),
             _ => messages.push(ModelMessage {
                 role: MessageRole::User,
                 parts,

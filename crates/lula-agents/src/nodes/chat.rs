@@ -200,7 +200,7 @@ async fn commit(
     let by = by.or_else(|| work.made.as_ref().map(|(by, _)| by.clone()));
     left = left.with(RunStateEvent::Coded {
         by: by.unwrap_or_else(|| "person".to_owned()),
-        summary: chat.words.clone(),
+        summary: chat.made.clone(),
     });
     Ok(with(left, chat, ChatEvent::Committing { unverified }))
 }

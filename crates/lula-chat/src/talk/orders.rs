@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use lula_agents::chat::ChatChoice;
 use lula_host::HostError;
-use lula_host::network::grants;
 use lula_host::network::journal::NetworkLogFilter;
 use lula_host::text::visible;
 
@@ -166,16 +165,7 @@ impl Talk<'_> {
             return self.tell(WARN, "/grant NAME[:PORT]");
         }
         let run = chat.session.run().to_string();
-        match grants::change(&run, rule, false, self.setup.installation) {
-            Ok(doors) => self.tell(
-                GOOD,
-                &format!(
-                    "{rule} is granted to {} sandboxes of this chat",
-                    doors.len()
-                ),
-            ),
-            Err(error) => self.tell(BAD, &error.to_string()),
-        }
+        self.grant_now(&run, rule)
     }
 
     fn export(&mut self, file: &str) -> Result<(), HostError> {

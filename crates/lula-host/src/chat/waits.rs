@@ -59,6 +59,11 @@ impl ChatView {
             .map_or("", |chat| &chat.words)
     }
 
+    /// What a person is shown of what they chose last.
+    pub fn shown(&self) -> Option<&str> {
+        self.known.state.chat.as_ref()?.shown.as_deref()
+    }
+
     /// How the last turn ended.
     pub fn turn_end(&self) -> Option<&TurnEnd> {
         self.known.state.chat.as_ref()?.ended.as_ref()

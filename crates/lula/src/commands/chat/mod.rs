@@ -27,13 +27,16 @@ pub(super) fn run(flags: &ChatFlags, session: &CliSession) -> Result<RunExit, Co
     if let Some(run) = &flags.drive {
         return Ok(drive(run, session));
     }
-    if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+    let json = session.screen.is_json();
+    if !json && (!io::stdin().is_terminal() || !io::stdout().is_terminal()) {
         return Err(CommandFailure::new(
             Code::BadCommandLine,
             RunExit::Usage,
             "a chat needs a terminal",
         )
-        .remedy("`lula run TASK` works without one"));
+        .remedy(
+            "`lula chat --json` talks over standard input and output, `lula run TASK` works alone",
+        ));
     }
     let git = lula_host::repository::find_git(&session.host)?;
     let (repository, _) = lula_host::repository::around(flags.repo.as_deref(), &git)?;
@@ -48,7 +51,11 @@ pub(super) fn run(flags: &ChatFlags, session: &CliSession) -> Result<RunExit, Co
         repository,
         colour: session.screen.has_colour(),
     };
-    Ok(lula_chat::converse(&setup)?)
+    Ok(if json {
+        lula_chat::converse_in_json(&setup)?
+    } else {
+        lula_chat::converse(&setup)?
+    })
 }
 
 /// Drives the run of a chat for the process that started this one, which hears why it could not.
