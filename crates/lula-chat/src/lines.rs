@@ -173,10 +173,11 @@ impl<'a> LineChat<'a> {
                 return Ok(());
             }
             LineOrder::Change => {
-                if let Some((session, _)) = &mut self.chat
-                    && !session.ask_change()
-                {
-                    session.go_on()?;
+                if let Some((session, _)) = &mut self.chat {
+                    if !session.has_driver() {
+                        session.go_on()?;
+                        self.working = true;
+                    }
                     session.ask_change();
                 }
                 return Ok(());

@@ -9,7 +9,6 @@ use lula_host::text::{plain, visible};
 use lula_protocol::EffectClass;
 
 use crate::code::diff_rows;
-use crate::raw::RawKeys;
 use crate::screen::ChatScreen;
 use crate::style::{DIM, STRONG, WARN, paint, wrapped};
 
@@ -197,7 +196,6 @@ pub(crate) fn key(
     question: &str,
     keys: &[(char, String)],
 ) -> io::Result<Option<char>> {
-    let _raw = RawKeys::take()?;
     let told: Vec<String> = keys
         .iter()
         .map(|(key, what)| {

@@ -17,6 +17,14 @@ impl RawKeys {
     }
 }
 
+impl RawKeys {
+    /// Takes them back from another reader, which leaves the terminal as other programs want it.
+    pub(crate) fn again(&self) -> io::Result<()> {
+        terminal::enable_raw_mode()?;
+        execute!(io::stdout(), EnableBracketedPaste)
+    }
+}
+
 impl Drop for RawKeys {
     fn drop(&mut self) {
         // The terminal may be gone; there is nothing else to do for it.

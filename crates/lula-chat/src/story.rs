@@ -95,6 +95,8 @@ pub(crate) fn moment(news: &DriverNews) -> Moment {
             Moment::Row(style, mark, format!("{what} {text}").trim_end().to_owned())
         }
         ("trouble", _) if text.contains(STOPPED) => Moment::Row(WARN, "  ■", "stopped".to_owned()),
+        // What was asked about is ordered again once it is answered.
+        ("trouble", _) if text.ends_with("is done again (try 1)") => Moment::Nothing,
         ("trouble", name) => Moment::Row(WARN, "  !", format!("{name} {text}")),
         ("step", _) if TOLD.contains(&node.as_str()) => {
             let (style, mark) = match good {

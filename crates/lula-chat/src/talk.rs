@@ -40,6 +40,8 @@ pub(crate) struct Talk<'a> {
     setup: &'a ChatSetup<'a>,
     screen: ChatScreen,
     editor: LineEditor,
+    /// What is typed while no line is read waits here, and never on the screen.
+    raw: RawKeys,
     chat: Option<OpenChat<'a>>,
     /// What is sent with the prompt already: typed while the model worked, and not sent.
     unsent: String,
@@ -95,6 +97,7 @@ impl<'a> Talk<'a> {
             setup,
             screen: ChatScreen::new(setup.colour),
             editor: LineEditor::new(&history, files, setup.colour),
+            raw: RawKeys::take().map_err(terminal)?,
             chat: None,
             unsent: String::new(),
             rules: Vec::new(),
@@ -209,6 +212,12 @@ impl<'a> Talk<'a> {
         self.chat.as_mut().map(act).transpose()
     }
 
+    fn read(&mut self, begun: &str, right: &str) -> Result<Typed, HostError> {
+        let typed = self.editor.read(begun, right);
+        self.raw.again().map_err(terminal)?;
+        typed.map_err(terminal)
+    }
+
     /// Reads what the person says, and does it.
     fn prompt(&mut self) -> Result<Then, HostError> {
         let view = self
@@ -224,7 +233,7 @@ impl<'a> Talk<'a> {
             parts.join(" · ")
         });
         let begun = std::mem::take(&mut self.unsent);
-        let typed = self.editor.read(&begun, &right).map_err(terminal)?;
+        let typed = self.read(&begun, &right)?;
         self.screen.measure();
         let line = match typed {
             Typed::Line(line) => line,
@@ -314,7 +323,6 @@ impl<'a> Talk<'a> {
             let Some(chat) = &mut self.chat else {
                 return Ok(true);
             };
-            let raw = RawKeys::take().map_err(terminal)?;
             let mut view = WorkingView::new(&mut self.screen, self.commits);
             let mut trouble = None;
             let (session, heard) = (&mut chat.session, &chat.heard);
@@ -331,7 +339,6 @@ impl<'a> Talk<'a> {
                 &mut self.unsent,
             );
             chat.said.push_str(&view.said);
-            drop(raw);
             if let Some(error) = trouble {
                 return Err(error);
             }
@@ -488,7 +495,7 @@ impl<'a> Talk<'a> {
         let mut note = String::new();
         if Some(option) == options.last() && options.len() > 1 {
             // The last answer stands for the person's own words.
-            match self.editor.read("", "your answer").map_err(terminal)? {
+            match self.read("", "your answer")? {
                 Typed::Line(line) if !line.is_empty() => note = line,
                 _ => return Ok(Then::Prompt),
             }

@@ -75,12 +75,15 @@ impl Talk<'_> {
     }
 
     fn diff(&mut self) -> Result<(), HostError> {
+        if let Some(chat) = &mut self.chat
+            && !chat.session.has_driver()
+        {
+            chat.session.go_on()?;
+            self.work()?;
+        }
         let found = match &mut self.chat {
             Some(chat) => {
-                if !chat.session.ask_change() {
-                    chat.session.go_on()?;
-                    chat.session.ask_change();
-                }
+                chat.session.ask_change();
                 working::change(&chat.heard)
             }
             None => Some((String::new(), Vec::new())),

@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 pub enum DriverOrder {
     /// Something was sent to the run: go on.
     Go,
+    /// Something was said to the run meanwhile.
+    Notice,
     /// Stop the step under way.
     StopStep,
     /// Stop the turn.

@@ -109,10 +109,11 @@ pub async fn serve(run: &str, installation: &Installation) -> Result<(), HostErr
     loop {
         if going {
             stop.step.turn_begins();
-            if !drive(&driver, &run, &stop, &mut orders).await? {
-                return Ok(());
+            match drive(&driver, &run, &stop, &mut orders).await? {
+                DriveEnd::Rested => DriverNews::Rested.tell(),
+                DriveEnd::Again => continue,
+                DriveEnd::Alone => return Ok(()),
             }
-            DriverNews::Rested.tell();
         }
         going = match orders.recv().await {
             None | Some(DriverOrder::End) => return Ok(()),
@@ -122,19 +123,28 @@ pub async fn serve(run: &str, installation: &Installation) -> Result<(), HostErr
                 false
             }
             // Nothing is under way.
-            Some(DriverOrder::StopStep | DriverOrder::StopTurn) => false,
+            Some(DriverOrder::StopStep | DriverOrder::StopTurn | DriverOrder::Notice) => false,
         };
     }
 }
 
-/// Drives the run until it rests. Tells whether there is still a process to drive it for.
+/// Why the run is not driven now.
+enum DriveEnd {
+    Rested,
+    /// Something was sent meanwhile.
+    Again,
+    /// There is no process any more to drive it for.
+    Alone,
+}
+
+/// Drives the run until it rests.
 async fn drive(
     driver: &Driver,
     run: &RunId,
     stop: &StopRequest,
     orders: &mut UnboundedReceiver<DriverOrder>,
-) -> Result<bool, HostError> {
-    let mut served = true;
+) -> Result<DriveEnd, HostError> {
+    let (mut served, mut again) = (true, false);
     let reach = patiently(driver, run);
     tokio::pin!(reach);
     loop {
@@ -142,14 +152,23 @@ async fn drive(
             biased;
             reached = &mut reach => {
                 reached?;
-                return Ok(served);
+                return Ok(match (served, again) {
+                    (false, _) => DriveEnd::Alone,
+                    (true, true) => DriveEnd::Again,
+                    (true, false) => DriveEnd::Rested,
+                });
             }
             order = orders.recv(), if served => match order {
                 None | Some(DriverOrder::End) => {
                     served = false;
                     stop.once.cancel();
                 }
-                Some(DriverOrder::Go) => {}
+                // It is driven once more: what was sent may have come too late for this time.
+                Some(DriverOrder::Go) => {
+                    again = true;
+                    driver.engine.notice(run);
+                }
+                Some(DriverOrder::Notice) => driver.engine.notice(run),
                 Some(DriverOrder::StopStep) => stop.step.stop_step(),
                 Some(DriverOrder::StopTurn) => stop.step.stop_turn(),
                 Some(DriverOrder::Change) => {

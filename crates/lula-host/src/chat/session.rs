@@ -185,6 +185,11 @@ impl<'a> ChatSession<'a> {
         sent.is_ok()
     }
 
+    /// Whether a driver is there.
+    pub const fn has_driver(&self) -> bool {
+        self.driver.is_some()
+    }
+
     /// The driver is gone: another one is started when there is something to do.
     pub fn driver_gone(&mut self) {
         if let Some(mut driver) = self.driver.take() {
@@ -231,10 +236,12 @@ impl<'a> ChatSession<'a> {
     }
 
     /// Says something while the model works: it hears it with its next step.
-    pub fn steer(&self, text: &str) -> Result<(), HostError> {
+    pub fn steer(&mut self, text: &str) -> Result<(), HostError> {
         let by = local_principal()?;
         let text = text.to_owned();
-        self.send(&RunSignal::Steer { by, text })
+        self.send(&RunSignal::Steer { by, text })?;
+        self.order(&DriverOrder::Notice);
+        Ok(())
     }
 
     /// The question of the runner, with exactly the bytes that would be approved.
