@@ -174,14 +174,15 @@ impl<'a> TierAttack<'a> {
         // Who may not do it outside either, or has a kernel without it, cannot do it inside.
         let refused = match control {
             AttackObservation::Errno(libc::EPERM | libc::EACCES) => probe.privileged,
-            AttackObservation::Errno(libc::ENOSYS) => probe.family == AttackFamily::Syscalls,
+            AttackObservation::Errno(libc::ENOSYS) => true,
             _ => false,
         };
-        // Below the filter of a container engine much is refused already, and seen as it is inside.
-        let same_outside = expected.met_by(&control)
+        // Below the filter of a container engine, or on a machine without a network, some things are seen
+        // outside as they are inside.
+        let same_outside = (expected != probe.outside && expected.met_by(&control))
             || (expected == AttackExpectation::Killed
                 && matches!(control, AttackObservation::Ended(_)));
-        let moot = refused || stage.refuses(probe, &control) || (stage.is_confined && same_outside);
+        let moot = refused || same_outside || stage.refuses(probe, &control);
         let controlled = moot || probe.outside.met_by(&control);
 
         let own_session;
@@ -205,11 +206,17 @@ impl<'a> TierAttack<'a> {
                 AttackOutcome::Broken,
                 "something outside was changed".to_owned(),
             ),
+            // What outside came to the same end proves nothing about the sandbox.
+            Ok(seen) if moot && seen == control => (
+                AttackOutcome::Untried,
+                format!("cannot be tried here: outside it comes to {control} as well"),
+            ),
+            Ok(seen) if stage.refused_first(&seen) => (
+                AttackOutcome::Untried,
+                format!("cannot be tried here: {seen}, from further out (outside: {control})"),
+            ),
+            // The sandbox refused it by itself, in its own way.
             Ok(seen) if expected.met_by(&seen) && moot => {
-                (AttackOutcome::Held, format!("{seen} (outside: {control})"))
-            }
-            // What stands further out may refuse it first, and by another error.
-            Ok(seen) if stage.refused_first(probe, &seen, &control) => {
                 (AttackOutcome::Held, format!("{seen} (outside: {control})"))
             }
             Ok(seen) if expected.met_by(&seen) => (AttackOutcome::Held, seen.to_string()),

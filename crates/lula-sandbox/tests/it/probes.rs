@@ -29,7 +29,7 @@ fn not_held(report: &AttackReport) -> Vec<String> {
     let failed = report
         .probes
         .iter()
-        .filter(|probe| probe.outcome != AttackOutcome::Held);
+        .filter(|probe| !matches!(probe.outcome, AttackOutcome::Held | AttackOutcome::Untried));
     failed
         .map(|p| {
             format!(
@@ -238,7 +238,7 @@ fn as_ordinary_user() {
         let failed = report
             .probes
             .iter()
-            .filter(|probe| probe.outcome != AttackOutcome::Held);
+            .filter(|probe| !matches!(probe.outcome, AttackOutcome::Held | AttackOutcome::Untried));
         let failed: Vec<_> = failed.map(|probe| probe.name.as_str()).collect();
         // Where no control group was handed to this user, nothing counts a tree's processes and
         // memory; the sandbox must not claim it, and the attack must say so.
