@@ -272,12 +272,14 @@ ip link set lo up
 ip link add dummy0 type dummy
 ip address add 192.0.2.1/24 dev dummy0
 ip link set dummy0 up
+ip route add default dev dummy0
 stty raw -F /dev/ttyS1
 # The name of what is said, and the command that says it.
 say() {
     echo \"== $1\" >/dev/ttyS1
     shift
-    \"$@\" >/dev/ttyS1 2>/dev/console
+    \"$@\" >/dev/ttyS1 2>/tmp/complaints
+    tail -n 1 /tmp/complaints >/dev/console
 }
 ";
 

@@ -30,7 +30,7 @@ const END: &str = "<!-- end of kernels -->\n";
 
 #[derive(Args)]
 pub(crate) struct Flags {
-    /// Only these kernels; the page is then left as it is
+    /// Only these kernels; what the page says of the others is left as it is
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
     /// Program to try, instead of one that is built for it
@@ -238,7 +238,8 @@ const APPARMOR: [&str; 4] = ["apparmor", "libc6", "libgcc-s1", "libstdc++6"];
 
 /// What was found in one scene.
 struct Row {
-    kernel: String,
+    kernel: &'static str,
+    image: String,
     scene: &'static Scene,
     standing: Standing,
 }
@@ -298,11 +299,10 @@ pub(crate) fn run(
             rows.push(row);
         }
     }
-    if flags.only.is_empty() {
-        let page = repository.root().join(PAGE);
-        let text = std::fs::read_to_string(&page)?;
-        std::fs::write(&page, put(&text, BEGIN, END, &table(&rows, &missing))?)?;
-    }
+    let page = repository.root().join(PAGE);
+    let text = std::fs::read_to_string(&page)?;
+    let table = table(&text, &rows, &missing);
+    std::fs::write(&page, put(&text, BEGIN, END, &table)?)?;
     let kept = !rows.is_empty() && missing.is_empty() && rows.iter().all(Row::is_kept);
     Ok(if kept {
         ExitCode::SUCCESS
@@ -332,6 +332,10 @@ impl Kernel {
             }
             for place in ["proc", "sys", "dev", "etc/apparmor.d"] {
                 std::fs::create_dir_all(guest.join(place))?;
+            }
+            // Only the package of the base system has this one.
+            if !guest.join("lib64").exists() {
+                std::os::unix::fs::symlink("usr/lib64", guest.join("lib64"))?;
             }
             let profile = repository.root().join("deploy/apparmor/lula");
             std::fs::copy(profile, guest.join("etc/apparmor.d/lula"))?;
@@ -363,7 +367,8 @@ impl Kernel {
         let rows = self.scenes.iter().map(|scene| {
             let lula = |arguments: &[&str]| guest::answer(&said, scene.name, arguments);
             Ok(Row {
-                kernel: image.trim_start_matches("linux-image-").to_owned(),
+                kernel: self.name,
+                image: image.trim_start_matches("linux-image-").to_owned(),
                 scene,
                 standing: Standing::found(lula, scene.attacked, verbose)?,
             })
@@ -397,29 +402,65 @@ fn line(row: &Row) -> String {
     )
 }
 
-fn table(rows: &[Row], missing: &[(&Kernel, String)]) -> String {
+/// The table, in which what the page says of kernels that were not tried now is kept.
+fn table(page: &str, rows: &[Row], missing: &[(&Kernel, String)]) -> String {
     let mut out = String::from(
-        "| kernel | who, and what is around | namespace | landlock | what would give more |\n\
-         |---|---|---|---|---|\n",
+        "| kernel | its package | who, and what is around | namespace | landlock | what would give more |\n\
+         |---|---|---|---|---|---|\n",
     );
-    for row in rows {
-        let _ = writeln!(
-            out,
-            "| {} | {} | {} | {} | {} |",
-            row.kernel,
-            row.scene.what,
-            cell(&row.standing.tiers[0].to_string()),
-            cell(&row.standing.tiers[1].to_string()),
-            cell(row.standing.remedy.as_deref().unwrap_or(""))
-        );
-    }
-    for (kernel, why) in missing {
-        let _ = writeln!(
-            out,
-            "| {} | not to be had: {} | | | |",
-            kernel.name,
-            cell(why)
-        );
+    let earlier = page.split_once(BEGIN).map_or("", |(_, rest)| rest);
+    let earlier = earlier.split_once(END).map_or("", |(table, _)| table);
+    for kernel in KERNELS {
+        let of_it: Vec<_> = rows
+            .iter()
+            .filter(|row| row.kernel == kernel.name)
+            .collect();
+        let gone = missing.iter().find(|(one, _)| one.name == kernel.name);
+        for row in &of_it {
+            let _ = writeln!(
+                out,
+                "| {} | {} | {} | {} | {} | {} |",
+                row.kernel,
+                row.image,
+                row.scene.what,
+                cell(&row.standing.tiers[0].to_string()),
+                cell(&row.standing.tiers[1].to_string()),
+                cell(row.standing.remedy.as_deref().unwrap_or(""))
+            );
+        }
+        if let Some((_, why)) = gone {
+            let _ = writeln!(
+                out,
+                "| {} | not to be had: {} | | | | |",
+                kernel.name,
+                cell(why)
+            );
+        }
+        if of_it.is_empty() && gone.is_none() {
+            let start = format!("| {} | ", kernel.name);
+            for line in earlier.lines().filter(|line| line.starts_with(&start)) {
+                out.push_str(line);
+                out.push('\n');
+            }
+        }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_tried_now_is_kept() {
+        let page = format!("x\n{BEGIN}| 6.1 | a | b |\n| 6.12 | old | c |\n{END}y\n");
+        let gone = KERNELS.iter().find(|kernel| kernel.name == "6.12").unwrap();
+        let table = table(&page, &[], &[(gone, "no mirror".to_owned())]);
+        assert!(table.contains("| 6.1 | a | b |\n"), "{table}");
+        assert!(
+            table.contains("| 6.12 | not to be had: no mirror |"),
+            "{table}"
+        );
+        assert!(!table.contains("old"), "{table}");
+    }
 }

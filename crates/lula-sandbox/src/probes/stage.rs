@@ -282,10 +282,10 @@ fn device() -> PathBuf {
 /// A file of `/proc` that tells about the kernel's insides.
 fn kernel_file() -> PathBuf {
     let candidates = [
-        "/proc/kcore",
         "/proc/kallsyms",
         "/proc/keys",
         "/proc/timer_list",
+        "/proc/kcore",
     ];
     let found = candidates
         .into_iter()

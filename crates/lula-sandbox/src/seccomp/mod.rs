@@ -23,10 +23,10 @@ pub(crate) use families::PATHS;
 pub use bpf::{BpfInstruction, BpfProgramError, BpfReturn};
 pub use denials::refused;
 pub use emit::SeccompProgram;
-pub use listener::{SeccompListener, SeccompNotification};
+pub use listener::{SeccompListener, SeccompNotification, SignalTarget};
 pub use rules::{
     FilterCondition, FilterRule, RefusedCallReply, SeccompCall, SeccompRules, SeccompVerdict,
-    SyscallAbi, UnixSocketRule, WatchedCalls,
+    SignalRule, SyscallAbi, TruncationRule, UnixSocketRule, WatchedCalls,
 };
 
 #[cfg(test)]

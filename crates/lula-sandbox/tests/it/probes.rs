@@ -54,6 +54,26 @@ fn the_landlock_tier_holds_against_every_probe() {
     assert!(report.probes.len() >= 80, "{}", report.probes.len());
 }
 
+/// The attacks that only a newer Landlock holds off by itself, on every older one.
+#[test]
+fn an_older_landlock_keeps_signals_and_files_as_a_new_one_does() {
+    let names = [
+        "kill_outside",
+        "truncate",
+        "outlive_runner",
+        "outlive_timeout",
+        "outlive_session",
+    ];
+    for abi in [1, 5] {
+        let engine = engine();
+        let attack = TierAttack::new(&engine, Path::new(PROGRAM), IsolationTier::Landlock);
+        let report = attack.newest_landlock(abi).only(names).run().unwrap();
+        assert_eq!(not_held(&report), Vec::<String>::new(), "Landlock {abi}");
+        let held = report.count(AttackOutcome::Held);
+        assert_eq!(held, names.len(), "Landlock {abi}: {report:?}");
+    }
+}
+
 /// The names of the probes that no longer hold without a layer; `None` where there is no sandbox
 /// without it.
 fn broken_without(tier: IsolationTier, layer: LayerName, probes: &[&str]) -> Option<Vec<String>> {
