@@ -9,14 +9,14 @@ use anyhow::{Context, Result, bail, ensure};
 
 /// Whose packages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Distribution {
+pub(crate) enum Distribution {
     Debian,
     Ubuntu,
 }
 
 /// Which package has a kernel.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum KernelPackage {
+pub(crate) enum KernelPackage {
     /// One that depends on the newest.
     Newest(&'static str),
     /// The newest whose name begins and ends so.
@@ -24,14 +24,14 @@ pub(super) enum KernelPackage {
 }
 
 /// A mirror, and where what comes from it is kept.
-pub(super) struct Archive {
+pub(crate) struct Archive {
     /// The address of Debian's tree on it.
     debian: String,
     work: PathBuf,
 }
 
 /// One suite of a distribution, whose list of packages was read.
-pub(super) struct Suite {
+pub(crate) struct Suite {
     options: Vec<String>,
     folder: PathBuf,
 }
@@ -40,7 +40,7 @@ const DEBIAN_KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 impl Archive {
     /// The mirror of this machine.
-    pub(super) fn of_this_machine(work: &Path) -> Result<Self> {
+    pub(crate) fn of_this_machine(work: &Path) -> Result<Self> {
         let lists = work.join("lists");
         fs::create_dir_all(lists.join("partial"))?;
         // With no list at hand it has to say where each comes from.
@@ -59,7 +59,7 @@ impl Archive {
     }
 
     /// Reads the list of a suite, which has to be signed by its distribution.
-    pub(super) fn suite(&self, of: Distribution, name: &str) -> Result<Suite> {
+    pub(crate) fn suite(&self, of: Distribution, name: &str) -> Result<Suite> {
         let (tree, keys) = match of {
             Distribution::Debian => (self.debian.clone(), PathBuf::from(DEBIAN_KEYS)),
             // Mirrors that have both have them side by side. Debian signs a package with Ubuntu's keys.
@@ -138,7 +138,7 @@ impl Suite {
     }
 
     /// Unpacks a kernel and its modules, and tells the name of its package.
-    pub(super) fn kernel(&self, package: KernelPackage, to: &Path) -> Result<String> {
+    pub(crate) fn kernel(&self, package: KernelPackage, to: &Path) -> Result<String> {
         let image = match package {
             KernelPackage::Newest(name) => self.needs(name, "linux-image-")?.into_iter().next(),
             KernelPackage::Between(start, end) => {
@@ -158,7 +158,7 @@ impl Suite {
     }
 
     /// Puts what is in a package below a folder.
-    pub(super) fn unpack(&self, package: &str, to: &Path) -> Result<()> {
+    pub(crate) fn unpack(&self, package: &str, to: &Path) -> Result<()> {
         let archives = self.folder.join("archives");
         self.apt("apt-get", &["download", package])?;
         let file = fs::read_dir(&archives)?

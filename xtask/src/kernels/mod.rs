@@ -4,7 +4,7 @@
 //! changed in any other way on a machine that is shared; so it takes minutes each, and is no part of the
 //! tests.
 
-mod archive;
+pub(crate) mod archive;
 mod guest;
 mod machine;
 

@@ -1,6 +1,7 @@
 //! Attacking a tier with every built-in probe.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 
 use lula_protocol::IsolationTier;
 use lula_sandbox::probes::{AttackOutcome, AttackReport, AttackResult, TierAttack};
@@ -78,7 +79,7 @@ pub fn summary(report: &AttackReport) -> String {
     ] {
         let count = report.count(outcome);
         if count > 0 {
-            said.push_str(&format!("; {count} {why}"));
+            let _ = write!(said, "; {count} {why}");
         }
     }
     said

@@ -30,6 +30,8 @@ pub use rules::{
 };
 
 #[cfg(test)]
+mod headers;
+#[cfg(test)]
 mod live;
 #[cfg(test)]
 mod profile;
