@@ -12,6 +12,7 @@ use super::parts::{
 };
 use super::repository::RepositoryEvent;
 use crate::agent_pool::AgentResult;
+use crate::chat::ChatEvent;
 use crate::guidelines::{ChangeConfidence, StepRating};
 use crate::lessons::LessonSelection;
 use crate::model_choice::ModelShareOfRun;
@@ -192,6 +193,13 @@ pub enum RunStateEvent {
     Reworded { text: String },
     /// A fork goes on with another model first.
     Preferring { model: String },
+    /// Something happened in a chat.
+    Chat {
+        /// Which thing in a row it is: no two visits of a chat are the same.
+        number: u32,
+        #[serde(rename = "is")]
+        what: ChatEvent,
+    },
     /// Something happened in the repositories of the run.
     #[serde(untagged)]
     Repository(RepositoryEvent),

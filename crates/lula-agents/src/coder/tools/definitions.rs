@@ -91,7 +91,8 @@ fn proposing() -> ModelTool {
     )
 }
 
-fn offered() -> Vec<ModelTool> {
+/// Every tool of a coder that works alone.
+pub(crate) fn offered() -> Vec<ModelTool> {
     let mut tools = looking();
     tools.extend(reviewing());
     tools.extend(writing());
