@@ -265,28 +265,12 @@ impl SharedPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{PathScope, PlanBounds, PlanStep};
+    use crate::plan::examples::{dag, step};
     use lula_protocol::BudgetDimension;
 
     fn joint(names: &[&str]) -> SharedPlan {
-        let steps = names.iter().map(|name| PlanStep {
-            id: StepId::new(name).unwrap(),
-            repo: 0,
-            goal: "x".to_owned(),
-            deps: Vec::new(),
-            scope: PathScope::new(&[name]).unwrap(),
-            budget: BudgetAmounts::none(),
-            acceptance: Vec::new(),
-            role: "coder".to_owned(),
-            interfaces: String::new(),
-        });
-        let bounds = PlanBounds {
-            repositories: 1,
-            roles: &["coder"],
-            left: BudgetAmounts::none(),
-        };
-        let dag = PlanGraph::new(steps.collect(), StepFailurePolicy::Isolated, &bounds).unwrap();
-        SharedPlan::new(dag, AgentRoles::built_in(), Vec::new())
+        let steps = names.iter().map(|name| step(name, &[], &[name]));
+        SharedPlan::new(dag(steps.collect()), AgentRoles::built_in(), Vec::new())
     }
 
     #[test]
