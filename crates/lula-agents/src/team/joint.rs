@@ -81,6 +81,9 @@ pub struct SharedPlan {
     pub wishes: PlanChangeRequests,
     /// What the tests say of what is merged so far, by repository.
     pub tests: BTreeMap<usize, ProjectTestResults>,
+    /// Tests that were seen to pass and to fail before anything was merged, by repository.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub flaky: BTreeMap<usize, BTreeSet<String>>,
 }
 
 impl SharedPlan {
@@ -97,6 +100,7 @@ impl SharedPlan {
             refused: 0,
             wishes: PlanChangeRequests::default(),
             tests: BTreeMap::new(),
+            flaky: BTreeMap::new(),
         }
     }
 
@@ -187,6 +191,30 @@ impl SharedPlan {
                 ..first.clone()
             },
         }
+    }
+
+    /// Takes note of tests that fail without a change as well as with it. Once something else was merged
+    /// that may be why: then they are not excused.
+    pub(crate) fn note_flaky(&mut self, repo: usize, flaky: &BTreeSet<String>) {
+        let mut merged = self.dag.steps.values().filter(|entry| {
+            entry.step.repo == repo
+                && matches!(entry.status, StepStatus::Merged { commit: Some(_) })
+        });
+        // The one that this was seen with is among them, or is about to be.
+        if !flaky.is_empty() && merged.nth(1).is_none() {
+            self.flaky.entry(repo).or_default().extend(flaky.clone());
+        }
+    }
+
+    /// What the tests of a repository said at first, with what is known to be flaky since.
+    pub fn steady(&self, repo: usize, mut first: TestBaseline) -> TestBaseline {
+        if let (Some(flaky), TestRunAttempt::Ran(results)) =
+            (self.flaky.get(&repo), &mut first.looked)
+        {
+            results.passing.retain(|id| !flaky.contains(id));
+            results.flaky.extend(flaky.iter().cloned());
+        }
+        first
     }
 
     /// Whether something was merged in a repository.

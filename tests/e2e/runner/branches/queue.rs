@@ -62,6 +62,7 @@ fn three_agents_side_by_side_with_a_textual_and_a_semantic_conflict() {
     let MergeAgentChangeResult::Merged {
         commit,
         tests: said,
+        ..
     } = scene.merge(&name, "first", &one.commit, tests())
     else {
         panic!();
