@@ -6,8 +6,7 @@ use lula_models::script::ScriptTurn;
 use serde_json::{Value, json};
 
 use super::{
-    TASK, delivered, own, plan, project, project_with, run, runs, scripted, sent, status, task,
-    told, writes,
+    TASK, delivered, own, plan, project, run, runs, scripted, sent, status, task, told, writes,
 };
 use crate::support::{LulaEnv, Repo, after, does};
 
@@ -104,35 +103,6 @@ fn a_conflict_of_places_and_one_of_meanings_are_resolved() {
     assert!(test.contains("total(3), 6"), "{test}");
     assert_eq!(delivered(&world, "store"), "one");
     assert_eq!(delivered(&world, "shop/a.txt"), "a");
-}
-
-#[test]
-fn a_test_that_fails_without_the_change_too_is_flaky_and_no_conflict() {
-    let world = LulaEnv::new();
-    // It passes where the task began, and wherever branches are merged it does not, whatever was changed.
-    let place = "import unittest\n\n\nclass Place(unittest.TestCase):\n    def test_place(self):\n        \
-                 self.assertNotIn('/merged-', __file__)\n";
-    project_with(&world, &[("tests/test_place.py", place)]);
-    let wanted = |id: &str| {
-        let (file, done) = (format!("{id}.txt"), format!("test -f {id}.txt"));
-        task(id, &[], &[&file], &[&done], "coder")
-    };
-    let made = |id: &str| does(&own(id), &[writes(&format!("{id}.txt"), "x\n")]);
-    let server = scripted(vec![
-        plan(TASK, &[wanted("one"), wanted("two")]),
-        made("one"),
-        made("two"),
-    ]);
-    let report = run(&world, &server, &["--agents", "2"]).exits(0).json();
-    for id in ["one", "two"] {
-        assert_eq!(status(&report, id), "integrated", "{report}");
-        assert_eq!(delivered(&world, &format!("{id}.txt")), "x");
-    }
-    assert!(told(&world, "does not fit").is_empty());
-    let flaky = told(&world, "flaky, and not held against");
-    assert_eq!(flaky.len(), 1, "then it is known: {flaky:?}");
-    assert!(flaky[0].contains("test_place"), "{flaky:?}");
-    world.run(&["replay", "last", "--verify"]).exits(0);
 }
 
 #[test]
