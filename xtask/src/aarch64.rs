@@ -30,7 +30,7 @@ const PURE: &[(&str, &str)] = &[
     (
         "lula-sandbox",
         "kind(lib) & (test(seccomp::tests) | test(policy) | test(frames) | test(receipt) | \
-         test(landlock) | test(idmap) | test(init::numbers) | test(cgroup) | test(tiers) | \
+         test(landlock) | test(idmap) | test(init::numbers) | test(cgroup::layout) | test(tiers) | \
          test(probes))",
     ),
 ];
