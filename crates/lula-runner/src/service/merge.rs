@@ -242,16 +242,23 @@ impl RunnerService {
         if let MergeTestVerdict::Worse { failing, .. } = &compared
             && !failing.is_empty()
         {
-            // Before a change is blamed: the same files once more, and those without it.
-            let base = self.testable(branch, &merge.onto, halt)?;
             let look = |tree: &TestableTree| trial::baseline(&tree.ground, &tests, within);
-            if let (Ok(again), Ok(without)) = (look(&merged), look(&base)) {
-                flaky = judgement::flaky(failing, before, &again, &without);
-                let excused = flaky.all();
-                let [before, after] =
-                    [before, &after].map(|baseline| judgement::with_flaky(baseline, &excused));
-                compared = judgement::compare(&before, &after);
+            // Before a change is blamed: the branch without it, and the same files once more.
+            if failing.iter().any(|id| judgement::passed(before, id)) {
+                let base = self.testable(branch, &merge.onto, halt)?;
+                if let Ok(without) = look(&base) {
+                    flaky.see_without(failing, before, &without);
+                }
             }
+            if flaky.without_change.len() < failing.len()
+                && let Ok(again) = look(&merged)
+            {
+                flaky.see_again(failing, &again);
+            }
+            let excused = flaky.all();
+            let [before, after] =
+                [before, &after].map(|baseline| judgement::with_flaky(baseline, &excused));
+            compared = judgement::compare(&before, &after);
         }
         let mut failed = Vec::new();
         for command in &asked.accept {

@@ -84,37 +84,12 @@ pub(super) fn compare(before: &TestBaseline, after: &TestBaseline) -> MergeTestV
     }
 }
 
-/// Which of the tests that stand against a merge show nothing of it: those that pass when the same files
-/// are tested again, and those that passed before and do not without the change either. Pure.
-pub(super) fn flaky(
-    failing: &[String],
-    before: &TestBaseline,
-    again: &TestBaseline,
-    without: &TestBaseline,
-) -> FlakyTests {
-    let set = |baseline: &TestBaseline| baseline.looked.results().cloned().unwrap_or_default();
-    let (before, again, without) = (set(before), set(again), set(without));
-    let comes = |id: &&String| again.passing.contains(*id) || again.flaky.contains(*id);
-    let goes = |id: &&String| {
-        before.passing.contains(*id)
-            && (without.failing.contains(*id) || without.flaky.contains(*id))
-    };
-    FlakyTests {
-        without_change: failing.iter().filter(goes).cloned().collect(),
-        with_change: failing
-            .iter()
-            .filter(|id| comes(id) && !goes(id))
-            .cloned()
-            .collect(),
-    }
-}
-
-/// Tests that fail now and then.
+/// Tests that stand against a merge and show nothing of it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct FlakyTests {
-    /// So they do without the change: it has no part in it.
+    /// They passed before and do not without the change either: it has no part in it.
     pub(super) without_change: BTreeSet<String>,
-    /// They were seen to with the change alone.
+    /// They passed when the same files were tested again.
     pub(super) with_change: BTreeSet<String>,
 }
 
@@ -122,6 +97,42 @@ impl FlakyTests {
     pub(super) fn all(&self) -> BTreeSet<String> {
         &self.without_change | &self.with_change
     }
+
+    /// Takes note of what the tests say on the branch without the change. Pure, as all of these.
+    pub(super) fn see_without(
+        &mut self,
+        failing: &[String],
+        before: &TestBaseline,
+        without: &TestBaseline,
+    ) {
+        let fails = |id: &&String| {
+            passed(before, id)
+                && without.looked.results().is_some_and(|results| {
+                    results.failing.contains(*id) || results.flaky.contains(*id)
+                })
+        };
+        self.without_change = failing.iter().filter(fails).cloned().collect();
+    }
+
+    /// Takes note of what they say of the merged files the second time.
+    pub(super) fn see_again(&mut self, failing: &[String], again: &TestBaseline) {
+        let passes = |id: &&String| {
+            again
+                .looked
+                .results()
+                .is_some_and(|results| results.passing.contains(*id) || results.flaky.contains(*id))
+        };
+        let left = failing
+            .iter()
+            .filter(|id| !self.without_change.contains(*id));
+        self.with_change = left.filter(passes).cloned().collect();
+    }
+}
+
+/// Whether a test passed.
+pub(super) fn passed(baseline: &TestBaseline, id: &str) -> bool {
+    let mut results = baseline.looked.results().into_iter();
+    results.any(|results| results.passing.contains(id))
 }
 
 /// The same, with some tests as flaky ones, whatever they did there.
@@ -204,7 +215,9 @@ mod tests {
         let before = said(&["a", "b", "c"], &[]);
         let failing = ["a", "b", "c", "new"].map(str::to_owned);
         let again = said(&["b", "new"], &["a", "c"]);
-        let found = flaky(&failing, &before, &again, &said(&["b", "c"], &["a"]));
+        let mut found = FlakyTests::default();
+        found.see_without(&failing, &before, &said(&["b", "c"], &["a"]));
+        found.see_again(&failing, &again);
         let set = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect();
         assert_eq!(found.without_change, set(&["a"]));
         assert_eq!(found.with_change, set(&["b", "new"]));
@@ -225,7 +238,9 @@ mod tests {
     fn a_test_that_is_gone_is_not_flaky() {
         let before = said(&["a"], &[]);
         let none = said(&[], &[]);
-        let found = flaky(&["a".to_owned()], &before, &none, &none);
+        let mut found = FlakyTests::default();
+        found.see_without(&["a".to_owned()], &before, &none);
+        found.see_again(&["a".to_owned()], &none);
         assert_eq!(found, FlakyTests::default());
     }
 }
