@@ -128,7 +128,7 @@ impl ModelPort for ProviderModels {
         let exchange = self
             .client
             .complete(endpoint, request, self.patience, &purse, &mut |delta| {
-                hear(&delta)
+                hear(&delta);
             })
             .await;
         let mut spent = BudgetAmounts::none();

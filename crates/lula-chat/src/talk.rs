@@ -638,7 +638,9 @@ fn files(repository: &std::path::Path) -> Vec<String> {
     let files = files.filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
     let name = |entry: ignore::DirEntry| {
         let path = entry.path().strip_prefix(repository).ok()?;
-        path.to_str().map(str::to_owned)
+        // A name that would act on the terminal is not completed.
+        let name = path.to_str().filter(|name| visible(name) == *name)?;
+        Some(name.to_owned())
     };
     files.filter_map(name).take(FILES).collect()
 }

@@ -52,7 +52,7 @@ pub(crate) async fn visit(
                 go(work, chat, chat.forward(), "there is nothing to redo", ctx).await?
             }
             Some(ChatChoice::Repair) => repair(work, chat, ctx).await?,
-            Some(ChatChoice::Model) => prefer(work, chat, note),
+            Some(ChatChoice::Model) => prefer(work, chat, &note),
         };
         return Ok(left);
     }
@@ -251,29 +251,24 @@ async fn repair(
 }
 
 /// Has another of the run's models go on.
-fn prefer(work: &CodingState, chat: &ChatState, name: String) -> NodeDeparture {
-    let known = work
-        .task
-        .models
+fn prefer(work: &CodingState, chat: &ChatState, name: &str) -> NodeDeparture {
+    let models = &work.task.models;
+    let named = models
         .iter()
         .find(|model| model.name == name || model.model == name);
-    match known {
-        Some(model) => {
-            let text = format!("{} goes on", model.name);
-            let model = model.name.clone();
-            noted(chat, text).with(RunStateEvent::Preferring { model })
-        }
-        None => {
-            let names: Vec<&str> = work.task.models.iter().map(|it| it.name.as_str()).collect();
-            let known = if names.is_empty() {
-                "none".to_owned()
-            } else {
-                names.join(", ")
-            };
-            noted(
-                chat,
-                format!("the chat has no model {name:?}: it has {known}"),
-            )
-        }
+    if let Some(model) = named {
+        let text = format!("{} goes on", model.name);
+        let model = model.name.clone();
+        return noted(chat, text).with(RunStateEvent::Preferring { model });
     }
+    let names: Vec<&str> = models.iter().map(|model| model.name.as_str()).collect();
+    let known = if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    };
+    noted(
+        chat,
+        format!("the chat has no model {name:?}: it has {known}"),
+    )
 }
