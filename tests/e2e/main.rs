@@ -27,6 +27,7 @@ mod ignored;
 mod index;
 mod javascript;
 mod lessons;
+mod mcp;
 mod models;
 mod monorepos;
 mod network;

@@ -34,6 +34,7 @@ pub mod survey;
 pub mod task;
 pub mod team;
 pub mod test_selection;
+pub mod toolset;
 pub mod verdict;
 pub mod work;
 pub mod world;

@@ -252,16 +252,17 @@ async fn repair(
 
 /// Has another of the run's models go on.
 fn prefer(work: &CodingState, chat: &ChatState, name: &str) -> NodeDeparture {
-    let models = &work.task.models;
-    let named = models
+    let known = work
+        .task
+        .models
         .iter()
         .find(|model| model.name == name || model.model == name);
-    if let Some(model) = named {
+    if let Some(model) = known {
         let text = format!("{} goes on", model.name);
         let model = model.name.clone();
         return noted(chat, text).with(RunStateEvent::Preferring { model });
     }
-    let names: Vec<&str> = models.iter().map(|model| model.name.as_str()).collect();
+    let names: Vec<&str> = work.task.models.iter().map(|it| it.name.as_str()).collect();
     let known = if names.is_empty() {
         "none".to_owned()
     } else {

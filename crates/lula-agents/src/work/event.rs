@@ -1,6 +1,6 @@
 //! What changes the state of a run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lula_protocol::{BudgetAmounts, EffectId, RunId};
 use lula_repair::trial::ProjectTestResults;
@@ -162,6 +162,9 @@ pub enum RunStateEvent {
         tests: Option<Box<ProjectTestResults>>,
         /// What did not fit, where it did not.
         candidate: Option<RejectedMerge>,
+        /// Tests that passed before and failed here, and fail without the change too.
+        #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+        flaky: BTreeSet<String>,
     },
     /// Several try the same: these.
     Entered {

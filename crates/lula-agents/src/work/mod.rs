@@ -227,6 +227,15 @@ impl CodingState {
         self.repositories.get(repo)?.baseline.as_ref()
     }
 
+    /// The same, with the tests that were found to be flaky since.
+    pub(crate) fn steady_baseline(&self, repo: usize) -> TestBaseline {
+        let known = self.baseline_of(repo).cloned().unwrap_or_default();
+        match &self.joint {
+            Some(joint) => joint.steady(repo, known),
+            None => known,
+        }
+    }
+
     /// The same with what the tests of the first repository are known to say.
     #[must_use]
     pub(crate) fn knowing(mut self, baseline: TestBaseline) -> Self {
@@ -439,8 +448,12 @@ impl CodingState {
                 step,
                 tests,
                 candidate,
+                flaky,
             } => {
                 let repo = joint.dag.steps.get(step).map(|entry| entry.step.repo);
+                if let Some(repo) = repo {
+                    joint.note_flaky(repo, flaky);
+                }
                 if let (Some(tests), Some(repo)) = (tests, repo) {
                     joint.tests.insert(repo, tests.as_ref().clone());
                 }

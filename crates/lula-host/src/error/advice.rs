@@ -97,6 +97,7 @@ impl HostError {
             | Self::BadKeys(_)
             | Self::BadPrices(_)
             | Self::BadLogFilter { .. }
+            | Self::CommitsNotHeld(_)
             | Self::RunnerAddress(_) => Code::BadValue,
             Self::NoRuntime(_) | Self::Watch(_) | Self::Internal(_) => Code::Internal,
         }
@@ -155,6 +156,7 @@ impl HostError {
             | Self::BadPolicy { .. }
             | Self::Workspace { .. }
             | Self::WorkspaceTooWide(_)
+            | Self::CommitsNotHeld(_)
             | Self::RunnerAddress(_) => RunExit::Usage,
             Self::RunBusy { .. }
             | Self::HealerBusy(_)
@@ -287,6 +289,9 @@ impl HostError {
                 "change to the project's own directory, or name it with --workspace"
             }
             Self::RunnerAddress(_) => "correct runner.address, or leave it empty",
+            Self::CommitsNotHeld(_) => {
+                "leave runner.address empty, or let its rules decide: --commits rules"
+            }
             Self::Engine(_)
             | Self::NotEnded(_)
             | Self::Background { .. }

@@ -263,6 +263,11 @@ pub enum HostError {
     /// `runner.address` is no address.
     #[error("{0}")]
     RunnerAddress(String),
+    /// A runner of its own rules was to hold commits back.
+    #[error(
+        "the runner at {0} decides about commits by its own rules: they cannot be held back from here"
+    )]
+    CommitsNotHeld(String),
     /// A sandbox's policy cannot be read.
     #[error("cannot use {} as a policy: {error}", path.display())]
     PolicyFile {

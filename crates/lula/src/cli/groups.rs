@@ -15,7 +15,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         ],
     ),
     ("Sandbox", &["exec", "net", "grant", "workspaces", "runner"]),
-    ("Server", &["serve", "server"]),
+    ("Server", &["serve", "server", "mcp"]),
     (
         "Review",
         &[

@@ -21,6 +21,7 @@ use crate::commands::exec::flags::ExecFlags;
 use crate::commands::guidelines::flags::GuidelinesCommand;
 use crate::commands::index::flags::IndexCommand;
 use crate::commands::lessons::flags::LessonsCommand;
+use crate::commands::mcp::flags::McpCommand;
 use crate::commands::models::flags::ModelsCommand;
 use crate::commands::net::flags::{GrantFlags, NetCommand};
 use crate::commands::policy::flags::PolicyCommand;
@@ -136,6 +137,9 @@ pub(crate) enum CliCommand {
     /// Serve the API: runs, live events and approvals over HTTP
     #[command(after_help = SERVE_HELP)]
     Serve,
+    /// Give your own agent the sandbox as tools, over MCP
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// Manage the server's bearer keys
     #[command(subcommand)]
     Server(ServerCommand),

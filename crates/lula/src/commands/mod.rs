@@ -17,6 +17,7 @@ mod heal;
 pub(crate) mod index;
 pub(crate) mod lessons;
 mod logs;
+pub(crate) mod mcp;
 pub(crate) mod models;
 pub(crate) mod net;
 pub(crate) mod policy;
@@ -89,6 +90,7 @@ pub(crate) fn run(
         },
         CliCommand::Runner(flags) => runner::run(&flags, session),
         CliCommand::Serve => serve::run(session),
+        CliCommand::Mcp(command) => mcp::run(command, session),
         CliCommand::Server(ServerCommand::Keys(command)) => serve::keys(command, session),
         CliCommand::Doctor(flags) if flags.attack => attack::run(flags.tier, session),
         CliCommand::Doctor(_) => doctor::run(session),

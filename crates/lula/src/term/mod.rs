@@ -1,5 +1,6 @@
 //! The terminal: results on standard output, everything else on standard error.
 
+mod confirm;
 mod diff;
 mod failure;
 mod progress;
@@ -20,6 +21,7 @@ use serde::Serialize;
 use crate::cli::OutputFlags;
 use crate::failure::CommandFailure;
 
+pub(crate) use confirm::confirmed;
 pub(crate) use diff::unified;
 pub(crate) use lula_host::text::{plain, visible};
 pub(crate) use lula_protocol::units::{rough_duration, rough_size};
