@@ -156,7 +156,9 @@ impl EditMode for PasteKeeper {
                     pasted.push(text);
                     return ReedlineEvent::Edit(vec![EditCommand::InsertString(label)]);
                 }
-                Event::Paste(text)
+                // What would act on the terminal while it is looked at is left out.
+                let harmless = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
+                Event::Paste(text.chars().filter(harmless).collect())
             }
             other => other,
         };

@@ -12,6 +12,8 @@ use crate::code::diff_rows;
 use crate::screen::ChatScreen;
 use crate::style::{DIM, STRONG, WARN, paint, wrapped};
 
+/// Tools of which a rule is about exactly the same text, whatever it looks like.
+const COMMANDS: [&str; 3] = ["exec", "job", "git"];
 /// Most rows of what is asked about that are shown at once; the rest is a key away.
 const SHOWN: usize = 200;
 
@@ -40,7 +42,11 @@ impl ChatRule {
         if question.approval.class != EffectClass::Tree {
             return None;
         }
-        let files = files_of(&question.rendered);
+        let files = if COMMANDS.contains(&name) {
+            Vec::new()
+        } else {
+            files_of(&question.rendered)
+        };
         let subject = if files.is_empty() {
             RuleSubject::Exactly(question.rendered.clone())
         } else {
@@ -75,20 +81,71 @@ pub(crate) fn remembered<'a>(
     rules.iter().rev().find(same)
 }
 
-/// The files that a diff changes; none where it is no diff.
+/// The files that a diff changes; none where it is anything else. Lines of a file are counted as its
+/// hunks say, so that no text in a file passes for the name of another one.
 fn files_of(rendered: &[u8]) -> Vec<String> {
-    let text = String::from_utf8_lossy(rendered);
+    let Ok(text) = std::str::from_utf8(rendered) else {
+        return Vec::new();
+    };
     let mut files: Vec<String> = Vec::new();
+    let (mut old, mut new) = (0_u64, 0_u64);
     for line in text.lines() {
-        for mark in ["--- a/", "+++ b/"] {
-            if let Some(path) = line.strip_prefix(mark) {
-                files.push(path.to_owned());
+        if old > 0 || new > 0 {
+            match line.as_bytes().first() {
+                Some(b'-') if old > 0 => old -= 1,
+                Some(b'+') if new > 0 => new -= 1,
+                Some(b' ') | None if old > 0 && new > 0 => {
+                    old -= 1;
+                    new -= 1;
+                }
+                Some(b'\\') => {}
+                _ => return Vec::new(),
             }
+        } else if let Some(range) = line.strip_prefix("@@ ") {
+            let Some(counts) = hunk(range) else {
+                return Vec::new();
+            };
+            (old, new) = counts;
+        } else if let Some(name) = line
+            .strip_prefix("--- ")
+            .or_else(|| line.strip_prefix("+++ "))
+        {
+            let path = name.strip_prefix("a/").or_else(|| name.strip_prefix("b/"));
+            match path {
+                Some(path) => files.push(path.to_owned()),
+                None if name == "/dev/null" => {}
+                None => return Vec::new(),
+            }
+        } else if !HEADERS.iter().any(|header| line.starts_with(header)) && !line.starts_with('\\')
+        {
+            return Vec::new();
         }
     }
     files.sort();
     files.dedup();
     files
+}
+
+/// Lines that stand before the names in a diff.
+const HEADERS: [&str; 4] = [
+    "diff --git ",
+    "index ",
+    "new file mode ",
+    "deleted file mode ",
+];
+
+/// How many lines a hunk has of the old file and of the new one.
+fn hunk(range: &str) -> Option<(u64, u64)> {
+    let (ranges, _) = range.split_once(" @@")?;
+    let (old, new) = ranges.split_once(' ')?;
+    let count = |range: &str| match range.split_once(',') {
+        Some((_, count)) => count.parse().ok(),
+        None => Some(1),
+    };
+    Some((
+        count(old.strip_prefix('-')?)?,
+        count(new.strip_prefix('+')?)?,
+    ))
 }
 
 /// The answer to a question of the runner.
@@ -258,5 +315,10 @@ mod tests {
         assert!(files_of(b"deploy --now").is_empty());
         let added = b"--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+y\n";
         assert_eq!(files_of(added), ["new.txt"]);
+        // Lines of a file that look like the names of another one.
+        let hides = b"--- a/x.md\n+++ b/x.md\n@@ -1,2 +1,2 @@\n--- a/secret\n+++ b/secret\n same\n";
+        assert_eq!(files_of(hides), ["x.md"]);
+        let more = b"--- a/x.md\n+++ b/x.md\n@@ -1 +1 @@\n-x\n+y\nrm -rf /\n";
+        assert!(files_of(more).is_empty());
     }
 }

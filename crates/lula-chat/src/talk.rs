@@ -1,30 +1,29 @@
 //! The conversation: whose turn it is, and what comes of what is typed.
 
+mod asks;
 mod denials;
 mod orders;
+mod rest;
 
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::mpsc::Receiver;
 
-use lula_agents::chat::{ChatChoice, TurnEnd};
+use lula_agents::chat::ChatChoice;
 use lula_host::HostError;
 use lula_host::chat::{ChatSession, ChatView, ChatWait, Heard};
-use lula_host::report::{Notice, RunReport};
-use lula_host::story::evidence;
 use lula_host::story::facts::spend;
 use lula_host::text::{plain, visible};
-use lula_protocol::{ApprovalDecision, ApprovalId, RunExit};
+use lula_protocol::RunExit;
 
 use crate::ChatSetup;
-use crate::code::size;
 use crate::commands::Said;
 use crate::editor::{LineEditor, Typed};
 use crate::markdown::Markdown;
-use crate::questions::{self, Agreement, ChatRule};
+use crate::questions::ChatRule;
 use crate::raw::RawKeys;
 use crate::screen::ChatScreen;
-use crate::style::{BAD, DIM, GOOD, NAME, STRONG, WARN, paint, wrapped};
+use crate::style::{BAD, DIM, NAME, STRONG, WARN, paint, wrapped};
 use crate::told;
 use crate::working::{self, TurnPause, Wish, WorkingView};
 
@@ -32,8 +31,6 @@ use crate::working::{self, TurnPause, Wish, WorkingView};
 const DRIVERS: u32 = 3;
 /// Most files that are completed after `@`.
 const FILES: usize = 20_000;
-/// Most lines of a command's output that are shown.
-const OUTPUT: usize = 60;
 
 /// A conversation.
 pub(crate) struct Talk<'a> {
@@ -374,172 +371,6 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Tells what the run came to rest with, as far as it was not seen as it came.
-    fn rested(&mut self) -> Result<(), HostError> {
-        let columns = self.screen.columns();
-        let Some(chat) = &mut self.chat else {
-            return Ok(());
-        };
-        let view = chat.session.view()?;
-        let Some(state) = view.known.state.chat.as_deref() else {
-            return Ok(());
-        };
-        let mut rows = Vec::new();
-        let mut changed = false;
-        if state.turns > chat.turns {
-            chat.turns = state.turns;
-            let unseen = unseen(&state.words, &chat.said);
-            chat.said.clear();
-            let mut markdown = Markdown::default();
-            rows.extend(unseen.lines().flat_map(|line| markdown.line(line, columns)));
-            match &state.ended {
-                Some(TurnEnd::Stopped) => {
-                    rows.push(paint(WARN, "■ stopped; what was done is kept"))
-                }
-                Some(TurnEnd::Refused) => {
-                    rows.push(paint(WARN, "■ refused; the model waits for you"))
-                }
-                Some(TurnEnd::OutOfSteps) => {
-                    rows.push(paint(
-                        WARN,
-                        "■ the turn has no steps left; say `go on` for more",
-                    ));
-                }
-                Some(TurnEnd::Failed { why }) => {
-                    rows.extend(wrapped(BAD, &format!("✗ {}", plain(why, 800)), columns));
-                }
-                Some(TurnEnd::Answered) | None => {}
-            }
-            changed = true;
-        } else if state.number > chat.number
-            && let Some(shown) = &state.shown
-        {
-            let lines: Vec<String> = shown.lines().filter_map(unframed).collect();
-            let left = lines.len().saturating_sub(OUTPUT);
-            let text = |line: &str| visible(&line.replace('\t', "    "));
-            rows.extend(
-                lines
-                    .iter()
-                    .skip(left)
-                    .map(|line| format!("  {}", text(line))),
-            );
-            if left > 0 {
-                rows.insert(0, paint(DIM, format!("  … {left} lines before")));
-            }
-            changed = true;
-        }
-        chat.number = state.number;
-        let over = matches!(view.wait, ChatWait::Over);
-        if changed && !over && !state.points.is_empty() && chat.session.ask_change() {
-            match working::change(&chat.heard) {
-                Some((diff, files)) if !files.is_empty() => {
-                    let text = format!("{} changed", size(&diff, files.len()));
-                    rows.push(paint(
-                        DIM,
-                        format!("{text} · /diff · /test · /commit · /undo"),
-                    ));
-                }
-                _ => {}
-            }
-        }
-        self.print(&rows)?;
-        if over {
-            return Ok(());
-        }
-        self.offer_grants()
-    }
-
-    /// A question of the runner: what is shown is what is done.
-    fn approve(
-        &mut self,
-        approval: &ApprovalId,
-        name: &str,
-        reason: &str,
-    ) -> Result<Then, HostError> {
-        let Some(chat) = &mut self.chat else {
-            return Ok(Then::Leave);
-        };
-        let Some(question) = chat.session.question(approval)? else {
-            let text = format!("{approval} cannot be answered here: `lula approvals` tells more");
-            self.print(&[paint(BAD, text)])?;
-            return Ok(Then::Leave);
-        };
-        let known = questions::remembered(&self.rules, name, &question).cloned();
-        let agreed = match known {
-            Some(rule) => {
-                let text = format!("» {} (/rules)", rule.told());
-                self.screen.print(&[paint(DIM, text)]).map_err(terminal)?;
-                if rule.allows {
-                    Agreement::Yes
-                } else {
-                    Agreement::No
-                }
-            }
-            None => questions::approve(&mut self.screen, name, reason, &question, &mut self.rules)
-                .map_err(terminal)?,
-        };
-        let decision = match agreed {
-            Agreement::Yes => ApprovalDecision::Approve,
-            Agreement::No => ApprovalDecision::Reject,
-            Agreement::Later => return Ok(Then::Leave),
-        };
-        chat.session.decide(&question, decision)?;
-        Ok(Then::Work)
-    }
-
-    fn choose(&mut self, question: &str, options: &[String]) -> Result<Then, HostError> {
-        let chosen = questions::choose(&mut self.screen, question, options).map_err(terminal)?;
-        let Some(option) = chosen.and_then(|at| options.get(at)) else {
-            return Ok(Then::Leave);
-        };
-        let mut note = String::new();
-        if Some(option) == options.last() && options.len() > 1 {
-            // The last answer stands for the person's own words.
-            match self.read("", "your answer")? {
-                Typed::Line(line) if !line.is_empty() => note = line,
-                _ => return Ok(Then::Prompt),
-            }
-        }
-        let option = option.clone();
-        self.chat_mut(|chat| chat.session.answer(&option, &note))?;
-        Ok(Then::Work)
-    }
-
-    /// The run asks before it delivers.
-    fn deliver(&mut self, reason: &str) -> Result<Then, HostError> {
-        let rows = wrapped(
-            WARN,
-            &format!("? {}", plain(reason, 400)),
-            self.screen.columns(),
-        );
-        self.print(&rows)?;
-        let keys = [('y', "yes".to_owned()), ('n', "no".to_owned())];
-        let asked = questions::key(&mut self.screen, "Deliver exactly this change?", &keys);
-        let decision = match asked.map_err(terminal)? {
-            Some('y') => ApprovalDecision::Approve,
-            Some('n') => ApprovalDecision::Reject,
-            _ => return Ok(Then::Leave),
-        };
-        self.chat_mut(|chat| chat.session.decide_delivery(decision))?;
-        Ok(Then::Work)
-    }
-
-    fn budget(&mut self, text: &str) -> Result<Then, HostError> {
-        let rows = wrapped(
-            WARN,
-            &format!("? {}", plain(text, 400)),
-            self.screen.columns(),
-        );
-        self.print(&rows)?;
-        let keys = [('y', "twice as much".to_owned())];
-        let asked = questions::key(&mut self.screen, "Raise the limit?", &keys);
-        if asked.map_err(terminal)? != Some('y') {
-            return Ok(Then::Leave);
-        }
-        self.chat_mut(|chat| chat.session.raise())?;
-        Ok(Then::Work)
-    }
-
     /// The run is over: tells what came of it. What is said next begins another one.
     fn over(&mut self) -> Result<Then, HostError> {
         let Some(mut chat) = self.chat.take() else {
@@ -549,7 +380,7 @@ impl<'a> Talk<'a> {
         chat.session.leave();
         let report = view.report();
         self.exit = report.exit;
-        let rows = ended(&report, &view);
+        let rows = rest::ended(&report, &view);
         self.print(&rows)?;
         Ok(Then::Prompt)
     }
@@ -573,64 +404,6 @@ impl<'a> Talk<'a> {
     }
 }
 
-/// A line without what only tells a model where output begins and ends, or that nothing went wrong.
-fn unframed(line: &str) -> Option<String> {
-    const FRAMES: [&str; 6] = [
-        "exit status 0",
-        "<stdout>",
-        "</stdout>",
-        "<stderr>",
-        "</stderr>",
-        "</test>",
-    ];
-    if FRAMES.contains(&line.trim_end()) {
-        return None;
-    }
-    let test = line.strip_prefix("<test name=\"");
-    let test = test.and_then(|rest| rest.strip_suffix("\">"));
-    Some(test.unwrap_or(line).to_owned())
-}
-
-/// What the model said that was not seen as it came.
-fn unseen<'t>(words: &'t str, said: &str) -> &'t str {
-    let seen = said.trim();
-    if seen.is_empty() {
-        return words;
-    }
-    if seen.ends_with(words.trim()) {
-        return "";
-    }
-    // What stands in a call is not streamed: it follows the words of the answer.
-    let paragraphs = words.match_indices("\n\n").map(|(at, _)| at);
-    let mut paragraphs: Vec<usize> = paragraphs.collect();
-    paragraphs.reverse();
-    let told = paragraphs
-        .into_iter()
-        .find(|at| seen.ends_with(words[..*at].trim()));
-    told.map_or(words, |at| words[at..].trim_start())
-}
-
-/// What came of a run that is over.
-fn ended(report: &RunReport, view: &ChatView) -> Vec<String> {
-    let style = match report.exit {
-        RunExit::Verified => GOOD,
-        RunExit::Inconclusive => WARN,
-        _ => BAD,
-    };
-    let word = paint(style, format!("{}:", report.word()));
-    let mut rows = vec![format!("{word} {}", plain(&report.summary, 400))];
-    for (name, text) in evidence::rows(&view.known.state) {
-        rows.push(paint(DIM, format!("{name}: {}", visible(&text))));
-    }
-    for notice in report.delivery() {
-        rows.push(match notice {
-            Notice::Fact(text) => visible(&text),
-            Notice::Hint(text) => paint(DIM, visible(&text)),
-        });
-    }
-    rows
-}
-
 /// The files of a repository, as far as git does not ignore them.
 fn files(repository: &std::path::Path) -> Vec<String> {
     let walk = ignore::WalkBuilder::new(repository).hidden(true).build();
@@ -638,20 +411,9 @@ fn files(repository: &std::path::Path) -> Vec<String> {
     let files = files.filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
     let name = |entry: ignore::DirEntry| {
         let path = entry.path().strip_prefix(repository).ok()?;
-        path.to_str().map(str::to_owned)
+        // A name that would act on the terminal is not completed.
+        let name = path.to_str().filter(|name| visible(name) == *name)?;
+        Some(name.to_owned())
     };
     files.filter_map(name).take(FILES).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_streamed_is_not_said_again() {
-        assert_eq!(unseen("It works.", "Let me look.It works."), "");
-        assert_eq!(unseen("It works.", ""), "It works.");
-        assert_eq!(unseen("It works.\n\nSummary.", "It works."), "Summary.");
-        assert_eq!(unseen("Another.", "It works."), "Another.");
-    }
 }

@@ -166,7 +166,7 @@ impl<'a> WorkingView<'a> {
                 self.doing.clear();
             }
             DriverNews::Doing { what } => {
-                self.doing = plain(&what, 160);
+                self.doing = waited_for(&plain(&what, 160));
                 self.thinking = false;
             }
             DriverNews::Trouble { text } => {
@@ -375,6 +375,17 @@ impl<'a> WorkingView<'a> {
         self.looks();
         let stay = std::mem::take(&mut self.stay);
         self.screen.print(&stay)
+    }
+}
+
+/// What is done, where a model is waited for by the last part of its name.
+fn waited_for(what: &str) -> String {
+    match what.strip_prefix("asking ") {
+        Some(model) => {
+            let name = model.rsplit('/').next().unwrap_or(model);
+            format!("waiting for {name}")
+        }
+        None => what.to_owned(),
     }
 }
 

@@ -237,3 +237,27 @@ fn a_change_that_proves_nothing_comes_back_to_the_person_with_the_reason() {
     terminal.sees("verified:");
     assert_eq!(repo.branches().len(), 1);
 }
+
+#[test]
+fn the_driver_of_a_chat_is_locked_out_like_every_driver() {
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
+    let server = Models::scripted(vec![turn("Hello.", &[])]);
+    let model = Models::strong(&server);
+    let terminal = ChatTerminal::begin(&world, &["--model", &model, "--say", "hello"]);
+    terminal.sees("Hello.");
+    let program = terminal.process();
+    let children = format!("/proc/{program}/task/{program}/children");
+    let driver = std::fs::read_to_string(children).unwrap();
+    let driver = driver.split_whitespace().next().unwrap().to_owned();
+    let line = std::fs::read_to_string(format!("/proc/{driver}/cmdline")).unwrap();
+    assert!(line.contains("--drive"), "{line}");
+    let logs = world.run(&["show", "last", "--json"]).exits(0).json();
+    let fenced = &logs["state"]["fenced"];
+    assert_eq!(fenced["locked"], true, "{fenced}");
+    let probes = fenced["probes"].as_array().unwrap();
+    assert!(
+        probes.len() >= 6 && probes.iter().all(|one| one["refused"] == true),
+        "{fenced}"
+    );
+}
