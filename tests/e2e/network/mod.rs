@@ -4,7 +4,9 @@
 mod clients;
 mod credentials;
 mod grants;
+mod kills;
 mod names;
+mod published;
 mod runner;
 
 use std::path::{Path, PathBuf};

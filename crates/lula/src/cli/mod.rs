@@ -31,7 +31,7 @@ use crate::commands::runner::flags::RunnerFlags;
 use crate::commands::serve::flags::{SERVE_HELP, ServerCommand};
 use crate::commands::try_it::flags::TryFlags;
 
-pub(crate) use reading::{NET, command, read, settings};
+pub(crate) use reading::{command, long_form, read, settings};
 use runs::{
     CancelFlags, ExportFlags, ForkFlags, HealFlags, LogsFlags, ReplayFlags, ResumeFlags, RunFlags,
     ShowFlags, SteerFlags, StoreCommand, TraceFlags,

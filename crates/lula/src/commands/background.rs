@@ -8,7 +8,7 @@ use lula_protocol::{RunExit, RunId};
 use lula_store::RunStore;
 use serde_json::json;
 
-use crate::cli::NET;
+use crate::cli::long_form;
 use crate::cli::runs::ApproveMode;
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
@@ -26,12 +26,7 @@ pub(super) async fn detach(
         .map(str::to_owned)
         .into();
     // Flags that are settings are not inherited as variables are.
-    let given = std::env::args().skip(1).map(|argument| {
-        let list = argument.strip_prefix(NET);
-        let list = list.filter(|rest| rest.is_empty() || rest.starts_with('='));
-        list.map(|rest| format!("--network-allow{rest}"))
-            .unwrap_or(argument)
-    });
+    let given = std::env::args().skip(1).map(long_form);
     line.extend(session.host.flags_given(given));
     if approve == Some(ApproveMode::Auto) {
         line.extend(["--approve".to_owned(), "auto".to_owned()]);
