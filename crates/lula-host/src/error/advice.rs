@@ -56,6 +56,7 @@ impl HostError {
             | Self::NotUndone(_)
             | Self::RunStuck { .. }
             | Self::NoChoice(_)
+            | Self::NoChat(_)
             | Self::NotOffered { .. }
             | Self::PartOfAnother { .. } => Code::RunRefused,
             Self::Scratch(_)
@@ -96,6 +97,7 @@ impl HostError {
             | Self::BadKeys(_)
             | Self::BadPrices(_)
             | Self::BadLogFilter { .. }
+            | Self::CommitsNotHeld(_)
             | Self::RunnerAddress(_) => Code::BadValue,
             Self::NoRuntime(_) | Self::Watch(_) | Self::Internal(_) => Code::Internal,
         }
@@ -135,6 +137,7 @@ impl HostError {
             | Self::NoteRefused(_)
             | Self::NoSuchRun(_)
             | Self::NoChoice(_)
+            | Self::NoChat(_)
             | Self::NotOffered { .. }
             | Self::ModelName(_)
             | Self::BadCapability { .. }
@@ -153,6 +156,7 @@ impl HostError {
             | Self::BadPolicy { .. }
             | Self::Workspace { .. }
             | Self::WorkspaceTooWide(_)
+            | Self::CommitsNotHeld(_)
             | Self::RunnerAddress(_) => RunExit::Usage,
             Self::RunBusy { .. }
             | Self::HealerBusy(_)
@@ -236,6 +240,7 @@ impl HostError {
             }
             Self::NothingWaits(_) => "`lula workspaces` lists all there are; name one by its id",
             Self::NoBranches(_) => "`lula workspaces --branches` lists them",
+            Self::NoChat(_) => "`lula chat` begins one; `lula steer` says something to any run",
             Self::RunOver(_) => "`lula show` tells what came of it; `lula fork` goes on otherwise",
             Self::NotUndone(_) => "`lula show` tells what the run delivered",
             Self::NoQuestion(_) => "`lula approvals` lists other questions",
@@ -284,6 +289,9 @@ impl HostError {
                 "change to the project's own directory, or name it with --workspace"
             }
             Self::RunnerAddress(_) => "correct runner.address, or leave it empty",
+            Self::CommitsNotHeld(_) => {
+                "leave runner.address empty, or let its rules decide: --commits rules"
+            }
             Self::Engine(_)
             | Self::NotEnded(_)
             | Self::Background { .. }

@@ -368,8 +368,23 @@ impl fmt::Display for GrantSubject {
     }
 }
 
-/// Grants something to the doors that a word means (`last` for the latest), or takes it back. Returns them.
+/// As [`change_to`], for a rule as it is typed.
 pub fn change(
+    target: &str,
+    rule: &str,
+    revoke: bool,
+    installation: &Installation,
+) -> Result<Vec<LiveDoorView>, HostError> {
+    change_to(
+        target,
+        &GrantSubject::Rule(rule.parse()?),
+        revoke,
+        installation,
+    )
+}
+
+/// Grants something to the doors that a word means (`last` for the latest), or takes it back. Returns them.
+pub fn change_to(
     target: &str,
     granted: &GrantSubject,
     revoke: bool,

@@ -111,7 +111,7 @@ fn log(entries: &[NetworkLogEntry]) -> String {
 
 pub(super) fn grant(flags: &GrantFlags, session: &CliSession) -> Result<RunExit, CommandFailure> {
     let granted = grants::GrantSubject::read(flags.rule.as_deref(), flags.port.as_deref())?;
-    let doors = grants::change(&flags.target, &granted, flags.revoke, &session.host)?;
+    let doors = grants::change_to(&flags.target, &granted, flags.revoke, &session.host)?;
     let screen = &session.screen;
     if screen.is_json() {
         screen.document(&doors)?;
