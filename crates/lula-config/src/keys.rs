@@ -207,6 +207,15 @@ keys! {
               Empty: nothing. `--net NAME` sets it for one command. `lula net groups` shows the groups of this machine; \
               a repository can narrow it in .lula-network.toml.",
     }
+    NETWORK_PUBLISH: Vec<String> = {
+        name: "network.publish",
+        kind: ConfigValueKind::Items,
+        default: "",
+        repository: RepositoryKeyRule::Never,
+        doc: "Ports of servers inside sandboxes that are reachable from this machine's loopback: PORT, OUTSIDE:INSIDE, \
+              or NAME=PORT, which other sandboxes of the same run reach as NAME.lula.internal. Empty: none. `--publish PORT` \
+              sets it for one command.",
+    }
     NETWORK_RULES: String = {
         name: "network.rules",
         kind: ConfigValueKind::Path,

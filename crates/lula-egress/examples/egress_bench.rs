@@ -252,6 +252,7 @@ fn engine(sandbox: &UnixStream, port: u16, folder: &Path) -> Outcome<EgressHandl
         tcp: vec![(port, next()?)],
         dns_udp: next()?,
         dns_tcp: next()?,
+        network: None,
     };
     let mut policy = EgressPolicy::default();
     for rule in [

@@ -14,9 +14,9 @@ pub enum EgressError {
     #[error("the listening socket for {what} cannot be used: {source}")]
     Listener { what: String, source: io::Error },
     #[error(
-        "no listener of the sandbox serves port {port}: it was started without it, so grant a port it has ({served})"
+        "port {port} of the sandbox cannot be answered: {source}; if a program inside listens there, end it first"
     )]
-    PortNotServed { port: u16, served: String },
+    PortNotServed { port: u16, source: io::Error },
     #[error("the upstream proxy {given:?} cannot be used: {why}; write http://HOST:PORT")]
     Proxy { given: String, why: &'static str },
     #[error("no certificate authority for this sandbox: {0}")]

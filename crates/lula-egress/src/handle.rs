@@ -1,23 +1,25 @@
 //! Starting an engine, and what can be done with one that runs.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::runtime::{Builder, Handle, Runtime};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
-use crate::engine::{Engine, accept};
+use crate::engine::{Engine, inward};
 use crate::intercept::{Broker, Interception};
 use crate::names;
 use crate::policy::Rules;
 use crate::{
-    BrokeredCredential, ConnectionRecord, EgressError, EgressPolicy, EgressRule, Outside,
-    SandboxListeners,
+    BrokeredCredential, ConnectionRecord, DomainName, EgressError, EgressPolicy, EgressRule,
+    Outside, PublishedPort, SandboxListeners, SandboxNetwork,
 };
 
 /// Threads for lookups of names.
@@ -35,9 +37,46 @@ pub struct EgressHandle {
     policy: EgressPolicy,
     ca_certificate_pem: String,
     runtime: Handle,
-    places: accept::Places,
+    published: Arc<Publications>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
+}
+
+type Publications = Mutex<BTreeMap<u16, Publication>>;
+
+/// A port that is published, until it is dropped.
+struct Publication {
+    port: PublishedPort,
+    at: SocketAddr,
+    _over: watch::Sender<()>,
+}
+
+/// The servers that one sandbox publishes, as long as it stands. It holds nothing of the sandbox.
+#[derive(Clone)]
+pub struct PublishedServers {
+    published: Weak<Publications>,
+    network: Option<Weak<dyn SandboxNetwork>>,
+}
+
+impl PublishedServers {
+    /// The network of the sandbox, where it publishes that port under that name.
+    pub fn find(&self, name: &DomainName, inside: u16) -> Option<Arc<dyn SandboxNetwork>> {
+        let published = self.published.upgrade()?;
+        let published = published.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = published.get(&inside)?.port.name() == Some(name);
+        is_it.then(|| self.network.as_ref()?.upgrade()).flatten()
+    }
+
+    /// Whether the sandbox is no more.
+    pub fn is_over(&self) -> bool {
+        self.published.strong_count() == 0
+    }
+}
+
+impl fmt::Debug for PublishedServers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PublishedServers").finish_non_exhaustive()
+    }
 }
 
 impl Egress {
@@ -63,15 +102,15 @@ impl Egress {
             interception,
             Broker::new(credentials),
             Box::new(recorder),
+            listeners.network.clone(),
         ));
-        let places = accept::Places::new(policy.limits.connections);
         let (stop, is_stopped) = oneshot::channel();
         let (told, started) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("lula-egress".to_owned())
             .spawn({
-                let (engine, places) = (Arc::clone(&engine), places.clone());
-                move || run(&engine, listeners, &places, is_stopped, &told)
+                let engine = Arc::clone(&engine);
+                move || run(&engine, listeners, is_stopped, &told)
             })
             .map_err(EgressError::Start)?;
         let runtime = started.recv().map_err(|_| EgressError::Ended)??;
@@ -80,7 +119,7 @@ impl Egress {
             policy,
             ca_certificate_pem,
             runtime,
-            places,
+            published: Arc::default(),
             stop: Some(stop),
             thread: Some(thread),
         })
@@ -126,7 +165,6 @@ fn are_those_of(
 fn run(
     engine: &Arc<Engine>,
     listeners: SandboxListeners,
-    places: &accept::Places,
     is_stopped: oneshot::Receiver<()>,
     told: &mpsc::Sender<Result<Handle, EgressError>>,
 ) {
@@ -143,7 +181,7 @@ fn run(
     };
     let serving = {
         let _inside = runtime.enter();
-        serve(engine, listeners, places)
+        serve(engine, listeners)
     };
     match serving {
         Ok(tasks) => {
@@ -154,7 +192,7 @@ fn run(
                     task.abort();
                 }
                 engine.end();
-                let _ = tokio::time::timeout(LAST_RECORDS, places.all_free()).await;
+                let _ = tokio::time::timeout(LAST_RECORDS, engine.places.all_free()).await;
             });
         }
         Err(error) => {
@@ -169,30 +207,23 @@ fn run(
 fn serve(
     engine: &Arc<Engine>,
     listeners: SandboxListeners,
-    places: &accept::Places,
 ) -> Result<Vec<tokio::task::JoinHandle<()>>, EgressError> {
-    let mut tcp = Vec::new();
-    for (port, descriptor) in listeners.tcp {
-        tcp.push((port, tcp_listener(descriptor, &format!("port {port}"))?));
-    }
     let names_tcp = tcp_listener(listeners.dns_tcp, "names over TCP")?;
     let names_udp = udp_socket(listeners.dns_udp).map_err(|source| EgressError::Listener {
         what: "names over UDP".to_owned(),
         source,
     })?;
-    let mut tasks = vec![
+    for (port, descriptor) in listeners.tcp {
+        let listened = engine.listen(port, descriptor);
+        listened.map_err(|source| EgressError::Listener {
+            what: format!("port {port}"),
+            source,
+        })?;
+    }
+    Ok(vec![
         tokio::spawn(names::serve_udp(Arc::clone(engine), names_udp)),
         tokio::spawn(names::serve_tcp(Arc::clone(engine), names_tcp)),
-    ];
-    for (port, listener) in tcp {
-        engine.serves(port);
-        tasks.push(tokio::spawn(accept::serve(
-            Arc::clone(engine),
-            listener,
-            places.clone(),
-        )));
-    }
-    Ok(tasks)
+    ])
 }
 
 fn tcp_listener(descriptor: OwnedFd, what: &str) -> Result<TcpListener, EgressError> {
@@ -226,17 +257,21 @@ impl EgressHandle {
     }
 
     /// Allows what a rule says from now on. A person's grant: a narrowing of the repository does not bind
-    /// it. Its port must have a listener.
+    /// it. Its port must have a listener, or get one now.
     pub fn grant(&self, rule: EgressRule) -> Result<(), EgressError> {
         self.alive()?;
-        let ports = self.engine.ports();
-        if !ports.contains(&rule.port()) {
-            let served: Vec<String> = ports.iter().map(ToString::to_string).collect();
-            return Err(EgressError::PortNotServed {
-                port: rule.port(),
-                served: served.join(", "),
-            });
-        }
+        let late = {
+            let _inside = self.runtime.enter();
+            if rule.is_of_sandbox() {
+                Ok(())
+            } else {
+                self.engine.listen_late(rule.port())
+            }
+        };
+        late.map_err(|source| EgressError::PortNotServed {
+            port: rule.port(),
+            source,
+        })?;
         self.engine.grant(rule);
         Ok(())
     }
@@ -253,18 +288,57 @@ impl EgressHandle {
         self.engine.rules().granted().to_vec()
     }
 
-    /// Serves another port of the sandbox, on a listener made like those of [`SandboxListeners`].
-    pub fn listen(&self, port: u16, listener: OwnedFd) -> Result<(), EgressError> {
+    /// Leads connections to that listener, which is of this machine's network, to a port of the server inside.
+    pub fn publish(
+        &self,
+        port: PublishedPort,
+        listener: std::net::TcpListener,
+    ) -> Result<(), EgressError> {
         self.alive()?;
+        let failed = |source| EgressError::Listener {
+            what: format!("the published port {port}"),
+            source,
+        };
         let _inside = self.runtime.enter();
-        let listener = tcp_listener(listener, &format!("port {port}"))?;
-        self.runtime.spawn(accept::serve(
-            Arc::clone(&self.engine),
-            listener,
-            self.places.clone(),
-        ));
-        self.engine.serves(port);
+        let at = listener.local_addr().map_err(failed)?;
+        let listener = tcp_listener(listener.into(), "a published port")?;
+        let (over, is_over) = watch::channel(());
+        let engine = Arc::clone(&self.engine);
+        tokio::spawn(inward::serve(engine, listener, port.clone(), is_over));
+        let publication = Publication {
+            port,
+            at,
+            _over: over,
+        };
+        self.publications()
+            .insert(publication.port.inside(), publication);
         Ok(())
+    }
+
+    /// Takes a published port back, and cuts the connections to it. Whether it was published.
+    pub fn unpublish(&self, inside: u16) -> bool {
+        self.publications().remove(&inside).is_some()
+    }
+
+    /// The ports that are published, and where each is reached.
+    pub fn published(&self) -> Vec<(PublishedPort, SocketAddr)> {
+        let publications = self.publications();
+        let publications = publications.values();
+        publications.map(|one| (one.port.clone(), one.at)).collect()
+    }
+
+    /// Its published servers, for the engines of other sandboxes.
+    pub fn servers(&self) -> PublishedServers {
+        PublishedServers {
+            published: Arc::downgrade(&self.published),
+            network: self.engine.network.as_ref().map(Arc::downgrade),
+        }
+    }
+
+    fn publications(&self) -> MutexGuard<'_, BTreeMap<u16, Publication>> {
+        self.published
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// From now on names and connections belong to this exec, until it is said again.

@@ -14,6 +14,10 @@
 //!    bound to the name, the connection is opened with a certificate of an authority that lives as long as
 //!    the handle, and each request is judged by itself.
 //!
+//! The other way, a port of a server inside is reached only where it was published
+//! ([`EgressHandle::publish`]): from a listener that the caller made, or by name from another sandbox whose
+//! rules name it.
+//!
 //! Everything is bounded, and what fails refuses: a dead engine has closed its listeners. No secret is in
 //! a policy, a record or an error; [`BrokeredCredential`] lends it to the one header it is for.
 //!
@@ -32,11 +36,13 @@ mod listeners;
 mod names;
 mod outside;
 mod policy;
+mod published;
 mod record;
+mod trust;
 
 pub use credential::{BrokeredCredential, CredentialUse};
 pub use error::EgressError;
-pub use handle::{Egress, EgressHandle};
+pub use handle::{Egress, EgressHandle, PublishedServers};
 pub use hello::{ClientHello, FirstBytes, read_client_hello};
 pub use listeners::SandboxListeners;
 pub use outside::{NameResolver, Outside, SystemResolver, UpstreamProxy};
@@ -45,6 +51,9 @@ pub use policy::{
     EgressNarrowing, EgressNarrowingLimits, EgressPolicy, EgressProtocol, EgressRule,
     InvalidEgress, MethodName, PathGlob, RequestDetail,
 };
+pub use published::{PublishedPort, SandboxNeighbours, SandboxNetwork};
 pub use record::{
-    ConnectionRecord, EgressDenial, EgressRefusal, EgressStage, EgressVerdict, Relay,
+    ConnectionRecord, ConnectionSide, EgressDenial, EgressRefusal, EgressStage, EgressVerdict,
+    Relay,
 };
+pub use trust::java_trust_store;

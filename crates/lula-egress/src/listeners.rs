@@ -1,6 +1,9 @@
 //! The sockets on which a sandbox's connections arrive.
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use crate::SandboxNetwork;
 
 /// Listening sockets made inside the network namespace of a sandbox in which every address is local
 /// (`local 0.0.0.0/0 dev lo`, `local ::/0 dev lo`), so that the local address of an accepted connection is
@@ -18,4 +21,7 @@ pub struct SandboxListeners {
     pub dns_udp: OwnedFd,
     /// The TCP listener of port 53.
     pub dns_tcp: OwnedFd,
+    /// The network itself, for published ports and for ports that are granted later. Without it neither is
+    /// there.
+    pub network: Option<Arc<dyn SandboxNetwork>>,
 }

@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::{DomainName, EgressError};
+use crate::{DomainName, EgressError, SandboxNeighbours};
 
 /// What `getaddrinfo` says of a name that has no address. The number behind it does not reach us.
 const NO_SUCH_NAME: &[&str] = &[
@@ -54,6 +54,8 @@ pub struct Outside {
     pub proxy: UpstreamProxy,
     /// Root certificates in PEM beside those of the system, for servers of an own authority.
     pub extra_roots_pem: Vec<String>,
+    /// The other sandboxes that may be reached by name, where rules name them too.
+    pub neighbours: Option<Arc<dyn SandboxNeighbours>>,
 }
 
 impl Default for Outside {
@@ -64,6 +66,7 @@ impl Default for Outside {
             resolutions_live: Duration::from_secs(30),
             proxy: UpstreamProxy::default(),
             extra_roots_pem: Vec::new(),
+            neighbours: None,
         }
     }
 }

@@ -17,6 +17,8 @@ pub enum EgressStage {
     Connection,
     /// A request on a connection that was opened, when its answer is over.
     Request,
+    /// A connection from outside to a published port, when it is over.
+    Published,
 }
 
 /// What became of it.
@@ -27,6 +29,16 @@ pub enum EgressVerdict {
     Denied,
     /// Allowed, but the name did not resolve, the server did not answer, or the connection broke.
     Failed,
+}
+
+/// A side of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ConnectionSide {
+    /// The program in the sandbox.
+    Inside,
+    /// The server, or the client of a published port.
+    Outside,
 }
 
 /// How the bytes of a connection were relayed.
@@ -108,6 +120,10 @@ pub struct ConnectionRecord {
     pub denial: Option<EgressDenial>,
     /// What failed, if it was allowed and failed.
     pub failure: Option<String>,
+    /// The client of the connection, where it dropped it before the end. That is no failure: programs close
+    /// what they no longer need.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped_by: Option<ConnectionSide>,
     pub duration_ms: u64,
     pub relay: Option<Relay>,
     /// Method and path of a request, without its query.
@@ -133,7 +149,7 @@ impl ConnectionRecord {
         let port = match self.stage {
             // Names are asked for on port 53; what was meant is a connection.
             EgressStage::Name => granted().map_or(443, |rule| rule.port()),
-            EgressStage::Connection | EgressStage::Request => self.port,
+            EgressStage::Connection | EgressStage::Request | EgressStage::Published => self.port,
         };
         Some(SandboxDenial {
             attempt: DeniedAttempt::Connect { host, port },

@@ -192,12 +192,22 @@ fn describe(layer: &ProtectionLayer) -> String {
         ProtectionLayer::Rlimits { open_files, .. } => format!("{open_files} open files"),
         ProtectionLayer::NoNetwork => "only its own loopback".to_owned(),
         ProtectionLayer::Egress {
-            policy, listening, ..
-        } => format!(
-            "by name only, policy {}; answered: {}",
-            policy.short(),
-            listening.join(", ")
-        ),
+            policy,
+            listening,
+            published,
+            ..
+        } => {
+            let text = format!(
+                "by name only, policy {}; answered: {}",
+                policy.short(),
+                listening.join(", ")
+            );
+            if published.is_empty() {
+                text
+            } else {
+                format!("{text}; published: {}", published.join(", "))
+            }
+        }
         ProtectionLayer::CleanEnvironment { names } => {
             format!("{} variables, none inherited", names.len())
         }

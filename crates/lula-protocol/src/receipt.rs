@@ -121,6 +121,9 @@ pub enum ProtectionLayer {
         routes: Vec<String>,
         /// What listens in it, as `tcp 0.0.0.0:443`.
         listening: Vec<String>,
+        /// Servers inside that were published, as `127.0.0.1:3000 -> 8080`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        published: Vec<String>,
     },
     /// An environment built from nothing.
     CleanEnvironment {

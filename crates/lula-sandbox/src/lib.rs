@@ -94,5 +94,5 @@ pub const CERTIFICATES_INSIDE: &str = mounts::CERTIFICATES;
 pub use session::{
     CapturedStream, DoorKeeper, DoorListeners, DoorOpening, DoorPlan, DoorSubject, FinishedCommand,
     MOST_DOOR_PORTS, NextOutput, OpenDoor, OutputChunk, OverlayWorkspace, Sandbox, SandboxCommand,
-    SandboxEngine, SandboxProcess, SandboxProcessId, SandboxSession,
+    SandboxEngine, SandboxProcess, SandboxProcessId, SandboxSession, SandboxSockets,
 };

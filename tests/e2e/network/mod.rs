@@ -5,7 +5,9 @@ mod chats;
 mod clients;
 mod credentials;
 mod grants;
+mod kills;
 mod names;
+mod published;
 mod runner;
 
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@ Must be root of a new network and mount namespace (`unshare --net --mount`). Nam
 are local here and public elsewhere; nothing leaves this namespace. What the servers hear is written to
 DIRECTORY/heard, a line each.
 """
-import ctypes, fcntl, http.server, os, socket, ssl, struct, subprocess, sys, threading
+import ctypes, fcntl, http.server, os, socket, ssl, struct, subprocess, sys, threading, time
 
 PUBLIC = "93.184.216.34"
 NAMES = {
@@ -73,7 +73,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
         data = text.encode()
         if os.path.isfile(served):
             data = open(served, "rb").read()
-        elif ".git/" in path:
+        elif ".git/" in path or path.startswith("debian/"):
             status = 404
         self.send_response(status)
         if status == 302:
@@ -146,5 +146,7 @@ serve(8443, True)
 for port in (22, 53, 853, 5432):
     shout(port)
 ended = subprocess.run(command, env={**os.environ, "SSL_CERT_FILE": os.path.join(directory, "root.pem")})
+# Something that was let go may still be on its way.
+time.sleep(float(os.environ.get("LINGER", "0")))
 sys.stdout.flush()
 os._exit(ended.returncode if ended.returncode >= 0 else 128 - ended.returncode)

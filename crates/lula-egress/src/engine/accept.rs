@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{Engine, connection};
 
@@ -26,6 +26,11 @@ impl Places {
         }
     }
 
+    /// One of them, until it is dropped.
+    pub(crate) fn take(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.free).try_acquire_owned().ok()
+    }
+
     /// Resolves once no connection is open.
     pub(crate) async fn all_free(&self) {
         let _ = self.free.acquire_many(self.most).await;
@@ -33,7 +38,7 @@ impl Places {
 }
 
 /// Serves a port until the engine ends.
-pub(crate) async fn serve(engine: Arc<Engine>, listener: TcpListener, places: Places) {
+pub(crate) async fn serve(engine: Arc<Engine>, listener: TcpListener) {
     loop {
         let (stream, client) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -47,8 +52,8 @@ pub(crate) async fn serve(engine: Arc<Engine>, listener: TcpListener, places: Pl
             return;
         }
         let port = stream.local_addr().map_or(0, |address| address.port());
-        let place = Arc::clone(&places.free).try_acquire_owned();
-        let (Ok(place), true) = (place, engine.connects_rate.take(Instant::now())) else {
+        let place = engine.places.take();
+        let (Some(place), true) = (place, engine.connects_rate.take(Instant::now())) else {
             engine.told_overload(client, port);
             continue;
         };

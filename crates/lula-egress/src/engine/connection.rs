@@ -13,11 +13,11 @@ use tokio::time::{sleep, timeout};
 use super::Engine;
 use super::dial::DialFailure;
 use super::meter::{Direction, Meter, Metered};
-use super::relay::{relay, write_all};
+use super::relay::{Broken, relay, write_all};
 use crate::hello::{ClientHello, FirstBytes, LONGEST_HELLO, read_client_hello};
 use crate::intercept::Serving;
 use crate::policy::ConnectionRuling;
-use crate::record::{EgressRefusal, EgressVerdict, Relay};
+use crate::record::{ConnectionSide, EgressRefusal, EgressVerdict, Relay};
 use crate::{ConnectionRecord, DomainName, EgressProtocol};
 
 /// A fatal alert of TLS, `access_denied`: programs print it.
@@ -37,10 +37,12 @@ pub(crate) struct Refused {
 pub(crate) enum Ended {
     Refused(Refused),
     Failed(String),
+    /// Its client dropped it.
+    Dropped(ConnectionSide),
 }
 
 impl Ended {
-    fn refused(reason: EgressRefusal, text: impl Into<String>) -> Self {
+    pub(super) fn refused(reason: EgressRefusal, text: impl Into<String>) -> Self {
         Self::Refused(Refused {
             reason,
             text: text.into(),
@@ -111,7 +113,32 @@ pub(super) async fn serve(engine: Arc<Engine>, stream: TcpStream, client: Socket
     engine.told(record, started);
 }
 
-fn conclude(record: &mut ConnectionRecord, ended: Result<(), Ended>, meter: &Meter) {
+/// How a relayed connection whose client is on that side broke.
+pub(super) fn broken(client: ConnectionSide) -> impl Fn(Broken) -> Ended {
+    move |Broken { side, error }| {
+        if !is_drop(&error) {
+            Ended::Failed(error.to_string())
+        } else if side == client {
+            Ended::Dropped(side)
+        } else {
+            Ended::Failed(format!("the server broke it off: {error}"))
+        }
+    }
+}
+
+/// Whether an error of a socket says that the other end is gone.
+pub(crate) fn is_drop(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::NotConnected
+            | io::ErrorKind::UnexpectedEof
+    )
+}
+
+pub(super) fn conclude(record: &mut ConnectionRecord, ended: Result<(), Ended>, meter: &Meter) {
     match ended {
         _ if meter.limit_reached() => record.deny(
             EgressRefusal::LimitReached,
@@ -121,6 +148,10 @@ fn conclude(record: &mut ConnectionRecord, ended: Result<(), Ended>, meter: &Met
         Ok(()) => record.verdict = EgressVerdict::Allowed,
         Err(Ended::Refused(refused)) => record.deny(refused.reason, refused.text, refused.grant),
         Err(Ended::Failed(why)) => record.fail(why),
+        Err(Ended::Dropped(side)) => {
+            record.verdict = EgressVerdict::Allowed;
+            record.dropped_by = Some(side);
+        }
     }
 }
 
@@ -168,7 +199,7 @@ fn admit(engine: &Engine, record: &mut ConnectionRecord) -> Result<Admitted, Ref
 }
 
 /// Resolves once nothing passed in either direction for that long.
-async fn idle(meter: &Meter, patience: Duration) {
+pub(super) async fn idle(meter: &Meter, patience: Duration) {
     let mut before = None;
     loop {
         let now = (meter.up(), meter.down());
@@ -222,7 +253,7 @@ async fn tls(
             refuse(stream, 443, &refused.text).await;
             return Err(Ended::Refused(refused));
         }
-        Err(failed) => return Err(failed),
+        Err(ended) => return Err(ended),
     };
     // What hides another hello could mean another server than it says. Opened here, it ends here.
     if admitted.ruling.intercept || hello.hides_another {
@@ -246,8 +277,11 @@ async fn read_hello(stream: &mut TcpStream) -> Result<(ClientHello, Vec<u8>), En
             FirstBytes::Incomplete => {}
         }
         let room = (LONGEST_HELLO - bytes.len()) as u64;
-        if (&mut *stream).take(room).read_buf(&mut bytes).await? == 0 {
-            return Err(Ended::Failed("it was closed before a TLS hello".to_owned()));
+        match (&mut *stream).take(room).read_buf(&mut bytes).await {
+            Ok(0) => return Err(Ended::Dropped(ConnectionSide::Inside)),
+            Ok(_) => {}
+            Err(error) if is_drop(&error) => return Err(Ended::Dropped(ConnectionSide::Inside)),
+            Err(error) => return Err(error.into()),
         }
     }
 }
@@ -293,8 +327,9 @@ async fn splice(
     record.address = dialled.address;
     meter.add(Direction::Up, first.len())?;
     write_all(&dialled.stream, first).await?;
-    relay(&stream, &dialled.stream, meter).await?;
-    Ok(())
+    relay(&stream, &dialled.stream, meter)
+        .await
+        .map_err(broken(ConnectionSide::Inside))
 }
 
 /// A failure to reach a server as the end of its connection.

@@ -8,8 +8,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::Engine;
 use super::resolve::ResolveFailure;
+use super::{Engine, inward};
 use crate::DomainName;
 use crate::outside::ProxyAddress;
 
@@ -43,7 +43,9 @@ impl Engine {
         port: u16,
         private: bool,
     ) -> Result<Dialled, DialFailure> {
-        if let Some(proxy) = self.outside().proxy.for_connection(name) {
+        if !name.is_of_sandbox()
+            && let Some(proxy) = self.outside().proxy.for_connection(name)
+        {
             self.is_not_refused(name, private).await?;
             let stream = through(&proxy, name, port).await.map_err(|why| {
                 DialFailure::Connect(format!(
@@ -66,6 +68,9 @@ impl Engine {
         port: u16,
         private: bool,
     ) -> Result<Dialled, DialFailure> {
+        if name.is_of_sandbox() {
+            return self.dial_neighbour(name, port).await;
+        }
         let addresses = self
             .resolve(name, private)
             .await
@@ -91,13 +96,30 @@ impl Engine {
         )))
     }
 
+    /// A connection to the server of another sandbox.
+    async fn dial_neighbour(&self, name: &DomainName, port: u16) -> Result<Dialled, DialFailure> {
+        let network = self
+            .neighbour(name, port)
+            .ok_or(DialFailure::Resolve(ResolveFailure::NoAddress))?;
+        let (stream, address) = inward::reach(&network, port).await.map_err(|error| {
+            DialFailure::Connect(format!(
+                "no server of that sandbox answers at {name}:{port}: {error}"
+            ))
+        })?;
+        Ok(Dialled {
+            stream,
+            address: Some(address),
+        })
+    }
+
     /// A connection to the proxy that is to be asked for plain HTTP of a name, if there is one.
     pub(crate) async fn dial_http_proxy(
         &self,
         name: &DomainName,
         private: bool,
     ) -> Result<Option<(Dialled, ProxyAddress)>, DialFailure> {
-        let Some(proxy) = self.outside().proxy.for_http(name) else {
+        let proxy = self.outside().proxy.for_http(name);
+        let Some(proxy) = proxy.filter(|_| !name.is_of_sandbox()) else {
             return Ok(None);
         };
         self.is_not_refused(name, private).await?;

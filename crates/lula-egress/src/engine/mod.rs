@@ -4,6 +4,7 @@
 pub(crate) mod accept;
 pub(crate) mod connection;
 pub(crate) mod dial;
+pub(crate) mod inward;
 pub(crate) mod meter;
 mod rate;
 mod records;
@@ -11,17 +12,21 @@ mod relay;
 pub(crate) mod resolve;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
+use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::intercept::{Broker, Interception};
 use crate::names::Pins;
 use crate::policy::{ConnectionRuling, Rules};
 use crate::record::EgressVerdict;
-use crate::{ConnectionRecord, DomainName, EgressLimits, EgressRule, Outside};
+use crate::{ConnectionRecord, DomainName, EgressLimits, EgressRule, Outside, SandboxNetwork};
+use accept::Places;
 use meter::Traffic;
 use rate::Rate;
 use resolve::Resolutions;
@@ -56,6 +61,8 @@ pub(crate) struct Engine {
     names_told: Mutex<HashSet<(String, EgressVerdict, Option<String>)>>,
     attribution: Mutex<Option<String>>,
     ports: Mutex<BTreeSet<u16>>,
+    pub(crate) places: Places,
+    pub(crate) network: Option<Arc<dyn SandboxNetwork>>,
     pub(crate) interception: Interception,
     pub(crate) broker: Broker,
 }
@@ -75,6 +82,7 @@ impl Engine {
         interception: Interception,
         broker: Broker,
         recorder: Recorder,
+        network: Option<Arc<dyn SandboxNetwork>>,
     ) -> Self {
         let limits = rules.policy().limits.clone();
         Self {
@@ -91,6 +99,8 @@ impl Engine {
             names_told: Mutex::default(),
             attribution: Mutex::default(),
             ports: Mutex::default(),
+            places: Places::new(limits.connections),
+            network,
             rules: RwLock::new(rules),
             limits,
             outside,
@@ -128,13 +138,26 @@ impl Engine {
         locked(&self.attribution).clone()
     }
 
-    /// The ports that have a listener.
-    pub(crate) fn ports(&self) -> BTreeSet<u16> {
-        locked(&self.ports).clone()
+    /// Serves a port of the sandbox on that listener. Only from within the engine's runtime.
+    pub(crate) fn listen(self: &Arc<Self>, port: u16, listener: OwnedFd) -> io::Result<()> {
+        let listener = std::net::TcpListener::from(listener);
+        listener.set_nonblocking(true)?;
+        let listener = TcpListener::from_std(listener)?;
+        tokio::spawn(accept::serve(Arc::clone(self), listener));
+        locked(&self.ports).insert(port);
+        Ok(())
     }
 
-    pub(crate) fn serves(&self, port: u16) {
-        locked(&self.ports).insert(port);
+    /// Serves a port that no listener was made for at the start, where the sandbox's network is at hand and no
+    /// program inside has the port. Only from within the engine's runtime, and not on its thread: the
+    /// listener comes from another process.
+    pub(crate) fn listen_late(self: &Arc<Self>, port: u16) -> io::Result<()> {
+        if locked(&self.ports).contains(&port) {
+            return Ok(());
+        }
+        let network = self.network.as_ref();
+        let network = network.ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
+        self.listen(port, network.listener(port)?)
     }
 
     pub(crate) fn grant(&self, rule: EgressRule) {
@@ -188,7 +211,8 @@ impl Engine {
     /// Whether connections to a name go through a proxy, which resolves it.
     pub(crate) fn is_proxied(&self, name: &DomainName) -> bool {
         let proxy = &self.outside.proxy;
-        proxy.for_connection(name).is_some() || proxy.for_http(name).is_some()
+        !name.is_of_sandbox()
+            && (proxy.for_connection(name).is_some() || proxy.for_http(name).is_some())
     }
 
     /// Notes an open connection; what resolves when it is to be cut.

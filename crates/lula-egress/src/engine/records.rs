@@ -28,6 +28,7 @@ impl ConnectionRecord {
             rule: None,
             denial: None,
             failure: None,
+            dropped_by: None,
             duration_ms: 0,
             relay: None,
             request: None,

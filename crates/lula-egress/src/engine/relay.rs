@@ -13,6 +13,7 @@ use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 use super::meter::{Direction, Meter};
+use crate::record::ConnectionSide;
 
 /// Bytes of a direction after which it gets a pipe.
 const WORTH_A_PIPE: u64 = 256 * 1024;
@@ -26,17 +27,44 @@ thread_local! {
     static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; SCRATCH]);
 }
 
+/// A relay that ended before both sides had, and the side whose socket said so.
+#[derive(Debug)]
+pub(super) struct Broken {
+    pub(super) side: ConnectionSide,
+    pub(super) error: io::Error,
+}
+
 /// Relays until both sides have ended.
 pub(super) async fn relay(
-    sandbox: &TcpStream,
-    server: &TcpStream,
+    inside: &TcpStream,
+    outside: &TcpStream,
     meter: &Meter,
-) -> io::Result<()> {
+) -> Result<(), Broken> {
     tokio::try_join!(
-        pump(sandbox, server, meter, Direction::Up),
-        pump(server, sandbox, meter, Direction::Down),
+        pump(inside, outside, meter, Direction::Up),
+        pump(outside, inside, meter, Direction::Down),
     )?;
     Ok(())
+}
+
+impl Direction {
+    /// An error of the side that bytes come from.
+    fn source(self, error: io::Error) -> Broken {
+        let side = match self {
+            Self::Up => ConnectionSide::Inside,
+            Self::Down => ConnectionSide::Outside,
+        };
+        Broken { side, error }
+    }
+
+    /// An error of the side that they go to.
+    fn sink(self, error: io::Error) -> Broken {
+        let side = match self {
+            Self::Up => ConnectionSide::Outside,
+            Self::Down => ConnectionSide::Inside,
+        };
+        Broken { side, error }
+    }
 }
 
 async fn pump(
@@ -44,7 +72,7 @@ async fn pump(
     to: &TcpStream,
     meter: &Meter,
     direction: Direction,
-) -> io::Result<()> {
+) -> Result<(), Broken> {
     let mut moved = 0;
     let ended = loop {
         if moved >= WORTH_A_PIPE {
@@ -76,36 +104,39 @@ async fn copy_some(
     to: &TcpStream,
     meter: &Meter,
     direction: Direction,
-) -> io::Result<usize> {
+) -> Result<usize, Broken> {
     enum Step {
         Again,
         Moved(usize),
         Left(usize, Vec<u8>),
     }
     loop {
-        from.readable().await?;
+        let source = |error| direction.source(error);
+        from.readable().await.map_err(source)?;
         let step = BUFFER.with_borrow_mut(|buffer| {
             let count = match from.try_read(buffer) {
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Step::Again),
-                Err(error) => return Err(error),
+                Err(error) => return Err(source(error)),
             };
-            meter.add(direction, count)?;
+            meter.add(direction, count).map_err(source)?;
             match to.try_write(&buffer[..count]) {
                 Ok(written) if written == count => Ok(Step::Moved(count)),
                 Ok(written) => Ok(Step::Left(count, buffer[written..count].to_vec())),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     Ok(Step::Left(count, buffer[..count].to_vec()))
                 }
-                Err(error) => Err(error),
+                Err(error) => Err(direction.sink(error)),
             }
         })?;
         match step {
             Step::Again => {}
             Step::Moved(count) => return Ok(count),
             Step::Left(count, left) => {
-                write_all(to, &left).await?;
-                return Ok(count);
+                let written = write_all(to, &left).await;
+                return written
+                    .map(|()| count)
+                    .map_err(|error| direction.sink(error));
             }
         }
     }
@@ -129,25 +160,29 @@ async fn splice_rest(
     (out, into): &(OwnedFd, OwnedFd),
     meter: &Meter,
     direction: Direction,
-) -> io::Result<()> {
+) -> Result<(), Broken> {
     let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;
     loop {
         let count = from
             .async_io(Interest::READABLE, || {
                 Ok(splice(from.as_fd(), None, into, None, PIPE_SIZE, flags)?)
             })
-            .await?;
+            .await
+            .map_err(|error| direction.source(error))?;
         if count == 0 {
             return Ok(());
         }
-        meter.add(direction, count)?;
+        meter
+            .add(direction, count)
+            .map_err(|error| direction.source(error))?;
         let mut left = count;
         while left > 0 {
             left -= to
                 .async_io(Interest::WRITABLE, || {
                     Ok(splice(out, None, to.as_fd(), None, left, flags)?)
                 })
-                .await?;
+                .await
+                .map_err(|error| direction.sink(error))?;
         }
     }
 }

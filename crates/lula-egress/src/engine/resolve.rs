@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{Engine, locked};
-use crate::DomainName;
 use crate::address::AddressKind;
+use crate::{DomainName, SandboxNetwork};
 
 /// Longest time for one lookup.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -35,6 +35,10 @@ impl Engine {
         name: &DomainName,
         private: bool,
     ) -> Result<Vec<IpAddr>, ResolveFailure> {
+        if name.is_of_sandbox() {
+            // It has no address outside, and is never asked for there.
+            return Err(ResolveFailure::NoAddress);
+        }
         let found = self.look_up(name).await?;
         let allowed: Vec<IpAddr> = found
             .iter()
@@ -46,6 +50,15 @@ impl Engine {
             (Some(refused), true) => Err(ResolveFailure::Refused(*refused)),
             (Some(_), false) => Ok(allowed),
         }
+    }
+
+    /// The network of another sandbox in which the server of that name is.
+    pub(crate) fn neighbour(
+        &self,
+        name: &DomainName,
+        port: u16,
+    ) -> Option<Arc<dyn SandboxNetwork>> {
+        self.outside().neighbours.as_ref()?.find(name, port)
     }
 
     async fn look_up(&self, name: &DomainName) -> Result<Vec<IpAddr>, ResolveFailure> {

@@ -24,10 +24,10 @@ use super::tasks::Tasks;
 use super::tunnel;
 use super::upstream::{NoAnswer, Upstream, with_causes};
 use crate::engine::Engine;
-use crate::engine::connection::{Admitted, Ended, Refused, explain};
+use crate::engine::connection::{Admitted, Ended, Refused, explain, is_drop};
 use crate::engine::meter::Meter;
 use crate::policy::{DomainPattern, RequestDetail};
-use crate::record::{EgressRefusal, EgressStage, EgressVerdict, Relay};
+use crate::record::{ConnectionSide, EgressRefusal, EgressStage, EgressVerdict, Relay};
 use crate::{ConnectionRecord, EgressProtocol, EgressRule};
 use http_body_util::BodyExt as _;
 
@@ -189,9 +189,22 @@ impl Serving {
                 grant: None,
             })),
             Err(_) if self.meter.limit_reached() => Ok(()),
+            Err(error) if dropped(&error) => Err(Ended::Dropped(ConnectionSide::Inside)),
             Err(error) => Err(Ended::Failed(with_causes(&error))),
         }
     }
+}
+
+/// Whether the program inside went away in the middle.
+fn dropped(error: &hyper::Error) -> bool {
+    let mut cause = std::error::Error::source(error);
+    while let Some(one) = cause {
+        if one.downcast_ref::<std::io::Error>().is_some_and(is_drop) {
+            return true;
+        }
+        cause = one.source();
+    }
+    error.is_incomplete_message() || error.is_closed()
 }
 
 impl Requests {
@@ -415,6 +428,8 @@ impl Requests {
         match explain(record, &self.admitted, failure) {
             Ended::Refused(refused) => Unserved::Refused(StatusCode::FORBIDDEN, refused),
             Ended::Failed(why) => Unserved::Failed(why),
+            // A server that was not reached cannot have been dropped.
+            Ended::Dropped(_) => Unserved::Failed(String::new()),
         }
     }
 }

@@ -17,6 +17,7 @@ use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
+use crate::DomainName;
 use crate::engine::Engine;
 use crate::engine::resolve::ResolveFailure;
 use crate::record::{EgressRefusal, EgressVerdict};
@@ -125,6 +126,9 @@ async fn answer(engine: &Arc<Engine>, question: &Question, client: SocketAddr) -
         .as_ref()
         .filter(|name| engine.rules().allows_name(name));
     let Some(name) = allowed else {
+        if !question.wants_address && is_service_of_allowed(engine, &question.text) {
+            return NameAnswer::NoSuchName;
+        }
         let grant = question.name.as_ref().map(|name| format!("{name}:443"));
         record.deny(
             EgressRefusal::NameNotAllowed,
@@ -141,8 +145,13 @@ async fn answer(engine: &Arc<Engine>, question: &Question, client: SocketAddr) -
         return NameAnswer::NoRecord;
     }
     let private = engine.rules().name_may_be_private(name);
-    match engine.resolve(name, private).await {
-        Ok(_) => {}
+    let found = if name.is_of_sandbox() {
+        neighbour(engine, name).await
+    } else {
+        engine.resolve(name, private).await.map(drop)
+    };
+    match found {
+        Ok(()) => {}
         // Behind a proxy, names are often only known there.
         Err(ResolveFailure::NoAddress | ResolveFailure::Unavailable(_))
             if engine.is_proxied(name) => {}
@@ -170,4 +179,46 @@ async fn answer(engine: &Arc<Engine>, question: &Question, client: SocketAddr) -
     record.dialled = Some(address.into());
     engine.told_name(record, started);
     NameAnswer::Address(address)
+}
+
+/// Whether a question is for the servers of a service (`_https._tcp.NAME`) of a name that is allowed, as apt asks
+/// before it asks for the name itself. There are none, which is no refusal to be told.
+fn is_service_of_allowed(engine: &Engine, text: &str) -> bool {
+    let mut labels = text.splitn(3, '.');
+    let service = [labels.next(), labels.next()];
+    let is_service = service
+        .iter()
+        .all(|label| label.is_some_and(|label| label.starts_with('_')));
+    let name = labels
+        .next()
+        .and_then(|name| name.parse::<DomainName>().ok());
+    is_service && name.is_some_and(|name| engine.rules().allows_name(&name))
+}
+
+/// Whether the name of a sandbox leads to one now. Its ports are answered from then on: before, a program here
+/// may have them for a server of its own.
+async fn neighbour(engine: &Arc<Engine>, name: &DomainName) -> Result<(), ResolveFailure> {
+    let ports = engine.rules().ports_of(name);
+    let mut found = Err(ResolveFailure::NoAddress);
+    for port in ports {
+        if engine.neighbour(name, port).is_none() {
+            continue;
+        }
+        let late = Arc::clone(engine);
+        let runtime = tokio::runtime::Handle::current();
+        let made = tokio::task::spawn_blocking(move || {
+            let _inside = runtime.enter();
+            late.listen_late(port)
+        });
+        found = match made
+            .await
+            .unwrap_or_else(|error| Err(io::Error::other(error)))
+        {
+            Ok(()) => Ok(()),
+            Err(error) => Err(ResolveFailure::Unavailable(format!(
+                "port {port} cannot be answered in this sandbox: {error}"
+            ))),
+        };
+    }
+    found
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::http::RequestScope;
 use super::{DomainName, InvalidEgress, MethodName, PathGlob, RequestDetail};
 use crate::CredentialUse;
 
@@ -36,6 +37,12 @@ pub enum CredentialSource {
     File(PathBuf),
     /// A program and its arguments; the secret is the first line that it prints.
     Command(Vec<String>),
+    /// The keyring of the person's session.
+    Keyring {
+        service: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        account: Option<String>,
+    },
 }
 
 /// A credential: the header that it stands in, and the requests that may carry it.
@@ -48,8 +55,7 @@ pub struct CredentialRule {
     port: u16,
     header: String,
     how: CredentialUse,
-    methods: BTreeSet<MethodName>,
-    paths: BTreeSet<PathGlob>,
+    requests: RequestScope,
 }
 
 /// A credential as a file has it.
@@ -118,13 +124,7 @@ impl CredentialRule {
         port: u16,
         detail: RequestDetail<'_>,
     ) -> bool {
-        self.binds(name, port)
-            && (self.methods.is_empty()
-                || self
-                    .methods
-                    .iter()
-                    .any(|method| method.as_str() == detail.method))
-            && (self.paths.is_empty() || self.paths.iter().any(|path| path.matches(detail.path)))
+        self.binds(name, port) && self.requests.allows(detail)
     }
 }
 
@@ -163,12 +163,18 @@ impl TryFrom<WrittenCredential> for CredentialRule {
             CredentialSource::Env(name) => !name.is_empty(),
             CredentialSource::File(path) => path.is_absolute(),
             CredentialSource::Command(words) => words.first().is_some_and(|word| !word.is_empty()),
+            CredentialSource::Keyring { service, account } => {
+                !service.is_empty() && account.as_ref().is_none_or(|account| !account.is_empty())
+            }
         };
         if !named {
             return Err(invalid(
-                "its secret is { env = NAME }, { file = ABSOLUTE PATH } or { command = [PROGRAM, …] }",
+                "its secret is { env = NAME }, { file = ABSOLUTE PATH }, { command = [PROGRAM, …] } or \
+                 { keyring = { service = NAME } }",
             ));
         }
+        let requests =
+            RequestScope::new("credential", &written.name, written.methods, written.paths)?;
         Ok(Self {
             name: written.name,
             secret: written.secret,
@@ -176,14 +182,14 @@ impl TryFrom<WrittenCredential> for CredentialRule {
             port: written.port,
             header,
             how: written.how,
-            methods: written.methods,
-            paths: written.paths,
+            requests,
         })
     }
 }
 
 impl From<CredentialRule> for WrittenCredential {
     fn from(rule: CredentialRule) -> Self {
+        let (methods, paths) = rule.requests.into_parts();
         Self {
             name: rule.name,
             secret: rule.secret,
@@ -191,8 +197,8 @@ impl From<CredentialRule> for WrittenCredential {
             port: rule.port,
             header: rule.header,
             how: rule.how,
-            methods: rule.methods,
-            paths: rule.paths,
+            methods,
+            paths,
         }
     }
 }

@@ -1,16 +1,77 @@
 //! Methods and paths, as rules name them.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use super::InvalidEgress;
 use super::domain::spelled;
+use super::{InvalidEgress, RequestDetail};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Most bytes of a method.
 const LONGEST_METHOD: usize = 24;
 /// Most bytes of a pattern of paths.
 const LONGEST_GLOB: usize = 1024;
+/// Most methods, and most paths, of a scope.
+const MOST_DETAILS: usize = 64;
+
+/// Which requests a rule or a credential is about: those with one of the methods and one of the paths. An
+/// empty list is about all. Rules and credentials are judged by this alone, so that neither can be laxer.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(super) struct RequestScope {
+    methods: BTreeSet<MethodName>,
+    paths: BTreeSet<PathGlob>,
+}
+
+impl RequestScope {
+    /// `what` and `name` say whose scope it is, where it is refused.
+    pub(super) fn new(
+        what: &'static str,
+        name: &str,
+        methods: BTreeSet<MethodName>,
+        paths: BTreeSet<PathGlob>,
+    ) -> Result<Self, InvalidEgress> {
+        if methods.len() > MOST_DETAILS || paths.len() > MOST_DETAILS {
+            return Err(InvalidEgress::new(
+                what,
+                name,
+                "at most 64 methods and 64 paths: write another one",
+            ));
+        }
+        Ok(Self { methods, paths })
+    }
+
+    /// One method and path alone.
+    pub(super) fn only(method: MethodName, path: PathGlob) -> Self {
+        Self {
+            methods: BTreeSet::from([method]),
+            paths: BTreeSet::from([path]),
+        }
+    }
+
+    /// Whether it is about every request there is.
+    pub(super) fn is_everything(&self) -> bool {
+        self.methods.is_empty() && self.paths.is_empty()
+    }
+
+    pub(super) fn allows(&self, detail: RequestDetail<'_>) -> bool {
+        let method = |method: &MethodName| method.as_str() == detail.method;
+        (self.methods.is_empty() || self.methods.iter().any(method))
+            && (self.paths.is_empty() || self.paths.iter().any(|path| path.matches(detail.path)))
+    }
+
+    pub(super) fn methods(&self) -> &BTreeSet<MethodName> {
+        &self.methods
+    }
+
+    pub(super) fn paths(&self) -> &BTreeSet<PathGlob> {
+        &self.paths
+    }
+
+    pub(super) fn into_parts(self) -> (BTreeSet<MethodName>, BTreeSet<PathGlob>) {
+        (self.methods, self.paths)
+    }
+}
 
 /// A method of HTTP, in capitals. `CONNECT` is none that a rule can allow.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

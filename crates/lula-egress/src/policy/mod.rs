@@ -150,9 +150,11 @@ impl EgressPolicy {
     }
 
     /// The TCP ports that a sandbox needs listeners on for this policy. 80 and 443 are always among them:
-    /// a refusal there is explained, elsewhere a connection is just refused.
+    /// a refusal there is explained, elsewhere a connection is just refused. Those of other sandboxes are not:
+    /// they are answered once such a name was asked for, so that a server here can have them.
     pub fn ports(&self) -> BTreeSet<u16> {
-        let named = self.rules.iter().map(EgressRule::port);
+        let outside = self.rules.iter().filter(|rule| !rule.is_of_sandbox());
+        let named = outside.map(EgressRule::port);
         named.chain([80, 443]).collect()
     }
 

@@ -6,10 +6,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::http::RequestScope;
 use super::{DomainName, DomainPattern, InvalidEgress, MethodName, PathGlob};
 
-/// Most methods, and most paths, of a rule.
-const MOST_DETAILS: usize = 64;
 /// The port of a rule that names none.
 const USUAL_PORT: u16 = 443;
 
@@ -57,8 +56,7 @@ pub struct EgressRule {
     domain: DomainPattern,
     port: u16,
     protocol: EgressProtocol,
-    methods: BTreeSet<MethodName>,
-    paths: BTreeSet<PathGlob>,
+    requests: RequestScope,
     private_addresses: bool,
 }
 
@@ -98,8 +96,7 @@ impl EgressRule {
 
     /// The same rule for requests with one method and path alone.
     pub(crate) fn only(mut self, method: MethodName, path: PathGlob) -> Self {
-        self.methods = BTreeSet::from([method]);
-        self.paths = BTreeSet::from([path]);
+        self.requests = RequestScope::only(method, path);
         self
     }
 
@@ -137,7 +134,15 @@ impl EgressRule {
 
     /// Whether it can only be held to once the requests are seen.
     pub fn needs_requests(&self) -> bool {
-        !self.methods.is_empty() || !self.paths.is_empty()
+        !self.requests.is_everything()
+    }
+
+    /// Whether it is about another sandbox.
+    pub(crate) fn is_of_sandbox(&self) -> bool {
+        match &self.domain {
+            DomainPattern::Exact(name) => name.is_of_sandbox(),
+            DomainPattern::Below(_) => false,
+        }
     }
 
     pub(crate) fn allows_name(&self, name: &DomainName) -> bool {
@@ -154,13 +159,7 @@ impl EgressRule {
         port: u16,
         detail: RequestDetail<'_>,
     ) -> bool {
-        self.allows_connection(name, port)
-            && (self.methods.is_empty()
-                || self
-                    .methods
-                    .iter()
-                    .any(|method| method.as_str() == detail.method))
-            && (self.paths.is_empty() || self.paths.iter().any(|path| path.matches(detail.path)))
+        self.allows_connection(name, port) && self.requests.allows(detail)
     }
 }
 
@@ -177,23 +176,17 @@ impl TryFrom<WrittenRule> for EgressRule {
         let protocol = written
             .protocol
             .unwrap_or(EgressProtocol::usual(written.port));
-        let detailed = !written.methods.is_empty() || !written.paths.is_empty();
-        if protocol == EgressProtocol::Tcp && detailed {
+        let requests = RequestScope::new("rule", &domain, written.methods, written.paths)?;
+        if protocol == EgressProtocol::Tcp && !requests.is_everything() {
             return Err(invalid(
                 "methods and paths belong to HTTP: leave them out, or the protocol tcp",
-            ));
-        }
-        if written.methods.len() > MOST_DETAILS || written.paths.len() > MOST_DETAILS {
-            return Err(invalid(
-                "at most 64 methods and 64 paths: write another rule",
             ));
         }
         Ok(Self {
             domain: written.domain,
             port: written.port,
             protocol,
-            methods: written.methods,
-            paths: written.paths,
+            requests,
             private_addresses: written.private_addresses,
         })
     }
@@ -201,12 +194,13 @@ impl TryFrom<WrittenRule> for EgressRule {
 
 impl From<EgressRule> for WrittenRule {
     fn from(rule: EgressRule) -> Self {
+        let (methods, paths) = rule.requests.into_parts();
         Self {
             protocol: (rule.protocol != EgressProtocol::usual(rule.port)).then_some(rule.protocol),
             domain: rule.domain,
             port: rule.port,
-            methods: rule.methods,
-            paths: rule.paths,
+            methods,
+            paths,
             private_addresses: rule.private_addresses,
         }
     }
@@ -214,10 +208,11 @@ impl From<EgressRule> for WrittenRule {
 
 impl fmt::Display for EgressRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, method) in self.methods.iter().enumerate() {
+        let (methods, paths) = (self.requests.methods(), self.requests.paths());
+        for (at, method) in methods.iter().enumerate() {
             write!(f, "{}{method}", if at == 0 { "" } else { "," })?;
         }
-        if !self.methods.is_empty() {
+        if !methods.is_empty() {
             f.write_str(" ")?;
         }
         f.write_str(match (self.protocol, EgressProtocol::usual(self.port)) {
@@ -227,7 +222,7 @@ impl fmt::Display for EgressRule {
             (EgressProtocol::Tcp, _) => "tcp://",
         })?;
         write!(f, "{}:{}", self.domain, self.port)?;
-        for (at, path) in self.paths.iter().enumerate() {
+        for (at, path) in paths.iter().enumerate() {
             write!(f, "{}{path}", if at == 0 { "" } else { "," })?;
         }
         f.write_str(if self.private_addresses {

@@ -1,5 +1,7 @@
 //! What the rules say about a name, a connection and a request. Pure.
 
+use std::collections::BTreeSet;
+
 use super::{DomainName, EgressPolicy, EgressProtocol, EgressRule, RequestDetail};
 
 /// The rules in force: a policy, and what a person has granted since. A grant is a person's word, so a
@@ -99,6 +101,13 @@ impl Rules {
             .filter(|rule| rule.allows_name(name))
             .map(EgressRule::port)
             .next()
+    }
+
+    /// The ports on which rules mean the name.
+    pub(crate) fn ports_of(&self, name: &DomainName) -> BTreeSet<u16> {
+        let rules = self.granted.iter().chain(&self.policy.rules);
+        let rules = rules.filter(|rule| rule.allows_name(name));
+        rules.map(EgressRule::port).collect()
     }
 
     /// Whether the name may have private addresses on some port: what its answer is decided by.

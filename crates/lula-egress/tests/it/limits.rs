@@ -1,7 +1,8 @@
 //! Bounds, and programs that try to hold something up.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use lula_egress::{EgressRefusal, EgressStage};
@@ -135,4 +136,104 @@ fn too_many_connections_in_a_second_are_turned_away() {
         .count();
     assert!((1..30).contains(&answered), "{answered}");
     sandbox.refused(EgressRefusal::LimitReached);
+}
+
+/// Opens so many connections at once, says something on each, and counts those that are answered and those
+/// that are turned away. What is neither in time hangs.
+const FLOOD: &str = r#"
+import resource, select, socket, sys
+host, port, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+address = socket.gethostbyname(host)
+poll, open_ones, answered, refused = select.epoll(), {}, 0, 0
+for at in range(count):
+    one = socket.socket()
+    one.setblocking(False)
+    one.connect_ex((address, port))
+    open_ones[one.fileno()] = one
+    poll.register(one, select.EPOLLOUT)
+while open_ones:
+    ready = poll.poll(60)
+    if not ready:
+        break
+    for number, events in ready:
+        one = open_ones[number]
+        try:
+            if events & select.EPOLLOUT:
+                one.send(b"x")
+                poll.modify(one, select.EPOLLIN)
+                continue
+            done = one.recv(1)
+        except OSError:
+            done = b""
+        answered, refused = answered + len(done), refused + (not done)
+        poll.unregister(one)
+        del open_ones[number]
+        one.close()
+print(answered, refused, len(open_ones))
+"#;
+
+/// A server of its own process, so that descriptors are enough: echoes, and tells its port first.
+const ECHO: &str = r#"
+import asyncio, resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+async def serve(reader, writer):
+    try:
+        while data := await reader.read(1000):
+            writer.write(data)
+    except OSError:
+        pass
+    writer.close()
+async def main():
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=4096)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+asyncio.run(main())
+"#;
+
+#[test]
+fn of_ten_thousand_connections_at_once_each_is_answered_or_turned_away() {
+    many_descriptors();
+    let mut server = Command::new("python3")
+        .args(["-c", ECHO])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut said = BufReader::new(server.stdout.take().unwrap());
+    said.read_line(&mut line).unwrap();
+    let port: u16 = line.trim().parse().unwrap();
+    // As many as it may have, and more than it may have.
+    for most in [10_000, 300] {
+        let sandbox = Setup::rules(&["tcp://db.example.org:PORT private"], port)
+            .limits(|limits| {
+                limits.connections = most;
+                limits.connects_per_second = 100_000;
+            })
+            .start();
+        let port = port.to_string();
+        let flood = ["-c", FLOOD, "db.example.org", &port, "10000"];
+        let ran = sandbox.run("python3", &flood);
+        let stderr = String::from_utf8_lossy(&ran.stderr).into_owned();
+        let stdout = String::from_utf8_lossy(&ran.stdout).into_owned();
+        let counts: Vec<u32> = stdout
+            .split_whitespace()
+            .map(|word| word.parse().unwrap())
+            .collect();
+        let [answered, refused, hanging] = counts[..] else {
+            panic!("{stdout} {stderr}");
+        };
+        assert_eq!((answered + refused, hanging), (10_000, 0), "{stderr}");
+        assert!(answered >= most.min(5_000), "{answered} of {most}");
+        if most < 1000 {
+            assert!(refused > 0, "{answered}");
+            sandbox.refused(EgressRefusal::LimitReached);
+        }
+        // It serves as before.
+        let one = ["-c", FLOOD, "db.example.org", &port, "1"];
+        let ran = sandbox.run("python3", &one);
+        assert_eq!(String::from_utf8_lossy(&ran.stdout).trim(), "1 0 0");
+    }
+    server.kill().unwrap();
+    server.wait().unwrap();
 }

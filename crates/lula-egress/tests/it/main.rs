@@ -8,6 +8,7 @@ mod intercepted;
 mod limits;
 mod names;
 mod proxied;
+mod published;
 mod resolver;
 mod sandbox;
 mod server;

@@ -190,3 +190,20 @@ fn a_resolver_that_hangs_holds_up_neither_other_names_nor_the_end() {
     assert!(resolver.asked().contains(&"slow.example.org".to_owned()));
     drop(hanging);
 }
+
+#[test]
+fn a_service_of_an_allowed_name_does_not_exist_and_is_no_denial() {
+    let sandbox = Setup::rules(&["deb.example.org:1 private"], 1).start();
+    let answer = sandbox.ask("_https._tcp.deb.example.org", RecordType::SRV);
+    assert_eq!(answer.metadata.response_code, ResponseCode::NXDomain);
+    let answer = sandbox.ask("_https._tcp.other.example.org", RecordType::SRV);
+    assert_eq!(answer.metadata.response_code, ResponseCode::NXDomain);
+    sandbox.refused(EgressRefusal::NameNotAllowed);
+    let denied: Vec<_> = sandbox
+        .records()
+        .into_iter()
+        .filter_map(|record| record.denial.and(record.name))
+        .collect();
+    assert_eq!(denied, ["_https._tcp.other.example.org"]);
+    assert!(sandbox.resolver.asked().is_empty());
+}

@@ -1,7 +1,7 @@
 """Runs inside a network namespace in which every address is local, and hands sockets of it out.
 
 Reads lines on the socket that is its standard input: `listen ADDRESS PORT`, `udp ADDRESS PORT`,
-`dial ADDRESS PORT`, `datagram ADDRESS PORT`. Answers `ok` with a descriptor, or what went wrong.
+`dial ADDRESS PORT`, `datagram ADDRESS PORT`, `stream ADDRESS 0` (not connected). Answers `ok` with a descriptor, or what went wrong.
 """
 import os
 import resource
@@ -33,6 +33,9 @@ def made(what, address, port):
         one.bind((address, port))
         if what == "listen":
             one.listen(1024)
+    elif what == "stream":
+        one.settimeout(0)
+        return one
     else:
         one.connect((address, port))
     one.settimeout(None)

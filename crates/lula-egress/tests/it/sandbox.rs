@@ -1,9 +1,9 @@
 //! A network namespace as a sandbox has it, with an engine that serves it. Programs run in it, and tests
 //! get sockets of it.
 
-use std::io::{IoSliceMut, Read, Write};
+use std::io::{self, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
-use std::net::{IpAddr, Ipv4Addr, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Output, Stdio};
@@ -14,7 +14,7 @@ use hickory_proto::op::{Message, Query, ResponseCode};
 use hickory_proto::rr::{Name, RData, RecordType};
 use lula_egress::{
     BrokeredCredential, ConnectionRecord, Egress, EgressError, EgressHandle, EgressPolicy,
-    EgressRefusal, EgressStage, Outside, SandboxListeners,
+    EgressRefusal, EgressStage, Outside, SandboxListeners, SandboxNeighbours, SandboxNetwork,
 };
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustls::pki_types::ServerName;
@@ -32,9 +32,25 @@ pub(crate) struct Sandbox {
     pub(crate) credentials: Vec<String>,
     handle: Option<EgressHandle>,
     records: Arc<Mutex<Vec<ConnectionRecord>>>,
-    control: Mutex<UnixStream>,
+    control: Arc<Control>,
     helper: Child,
     folder: TempDir,
+}
+
+/// Where sockets of the namespace come from.
+#[derive(Debug)]
+struct Control(Mutex<UnixStream>);
+
+impl SandboxNetwork for Control {
+    fn stream(&self, to: IpAddr) -> io::Result<OwnedFd> {
+        self.socket("stream", &to.to_string(), 0)
+            .map_err(io::Error::other)
+    }
+
+    fn listener(&self, port: u16) -> io::Result<OwnedFd> {
+        self.socket("listen", "0.0.0.0", port)
+            .map_err(io::Error::other)
+    }
 }
 
 /// What a sandbox is started with.
@@ -45,6 +61,7 @@ pub(crate) struct Setup {
     resolver: TestResolver,
     variables: Vec<(String, String)>,
     ports: Vec<u16>,
+    neighbours: Option<Arc<dyn SandboxNeighbours>>,
 }
 
 /// The many descriptors of a thousand connections are allowed, once.
@@ -119,6 +136,11 @@ impl Setup {
         self
     }
 
+    pub(crate) fn neighbours(mut self, neighbours: impl SandboxNeighbours) -> Self {
+        self.neighbours = Some(Arc::new(neighbours));
+        self
+    }
+
     pub(crate) fn start(self) -> Sandbox {
         self.try_start().unwrap()
     }
@@ -157,13 +179,14 @@ impl Setup {
                 .collect(),
             handle: None,
             records: Arc::default(),
-            control: Mutex::new(control),
+            control: Arc::new(Control(Mutex::new(control))),
             helper,
             folder,
         };
         let mut ready = [0; 6];
         sandbox
             .control
+            .0
             .lock()
             .unwrap()
             .read_exact(&mut ready)
@@ -177,12 +200,14 @@ impl Setup {
                 .collect(),
             dns_udp: sandbox.socket("udp", "127.0.0.53", 53).unwrap(),
             dns_tcp: sandbox.socket("listen", "127.0.0.53", 53).unwrap(),
+            network: Some(Arc::clone(&sandbox.control) as Arc<dyn SandboxNetwork>),
         };
         let outside = Outside {
             resolver: Arc::new(self.resolver),
             resolutions_live: Duration::ZERO,
             proxy: lula_egress::UpstreamProxy::from_variables(self.variables)?,
             extra_roots_pem: vec![authority().pem()],
+            neighbours: self.neighbours,
         };
         let records = Arc::clone(&sandbox.records);
         let handle = Egress::start(
@@ -199,18 +224,9 @@ impl Setup {
     }
 }
 
-impl Sandbox {
-    pub(crate) fn engine(&self) -> &EgressHandle {
-        self.handle.as_ref().unwrap()
-    }
-
-    pub(crate) fn stop_engine(&mut self) {
-        self.handle.take().unwrap().stop();
-    }
-
-    /// A socket of the namespace.
+impl Control {
     fn socket(&self, what: &str, address: &str, port: u16) -> Result<OwnedFd, String> {
-        let control = self.control.lock().unwrap();
+        let control = self.0.lock().unwrap();
         writeln!(&*control, "{what} {address} {port}").unwrap();
         let mut answer = [0; 256];
         let mut space = [MaybeUninit::uninit(); 64];
@@ -231,10 +247,29 @@ impl Sandbox {
             .trim()
             .to_owned())
     }
+}
 
-    /// Another listener, for a port that was not served from the start.
-    pub(crate) fn listener(&self, port: u16) -> OwnedFd {
-        self.socket("listen", "0.0.0.0", port).unwrap()
+impl Sandbox {
+    pub(crate) fn engine(&self) -> &EgressHandle {
+        self.handle.as_ref().unwrap()
+    }
+
+    pub(crate) fn stop_engine(&mut self) {
+        self.handle.take().unwrap().stop();
+    }
+
+    /// A socket of the namespace.
+    fn socket(&self, what: &str, address: &str, port: u16) -> Result<OwnedFd, String> {
+        self.control.socket(what, address, port)
+    }
+    /// A server of a program inside.
+    pub(crate) fn serve(&self, address: &str, port: u16) -> TcpListener {
+        TcpListener::from(self.socket("listen", address, port).unwrap())
+    }
+
+    /// The namespace as the engines of others reach into it.
+    pub(crate) fn network(&self) -> Arc<dyn SandboxNetwork> {
+        Arc::clone(&self.control) as Arc<dyn SandboxNetwork>
     }
 
     pub(crate) fn dial(&self, address: &str, port: u16) -> Result<TcpStream, String> {

@@ -277,39 +277,6 @@ fn a_grant_opens_a_way_without_a_new_sandbox_and_can_be_taken_back() {
     assert_eq!(sandbox.engine().granted(), std::slice::from_ref(&rule));
     assert!(sandbox.engine().revoke(&rule).unwrap());
     assert!(sandbox.resolve("a.example.org").is_err());
-    let other = "a.example.org:9 private".parse().unwrap();
-    assert!(
-        sandbox
-            .engine()
-            .grant(other)
-            .unwrap_err()
-            .to_string()
-            .contains("no listener")
-    );
-}
-
-#[test]
-fn another_port_can_be_served_later() {
-    let server = Server::https();
-    let sandbox = Setup::rules(&[], 8443).start();
-    sandbox
-        .engine()
-        .listen(server.port, sandbox.listener(server.port))
-        .unwrap();
-    sandbox
-        .engine()
-        .grant(
-            format!("a.example.org:{} private", server.port)
-                .parse()
-                .unwrap(),
-        )
-        .unwrap();
-    assert!(
-        sandbox
-            .tls("a.example.org", server.port)
-            .get("a.example.org", "/", "")
-            .is_ok()
-    );
 }
 
 #[test]

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs::Permissions;
-use std::io::Write as _;
+use std::io::{self, Seek as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use lula_egress::java_trust_store;
 use lula_sandbox::CERTIFICATES_INSIDE;
 use tempfile::NamedTempFile;
 
@@ -31,10 +32,13 @@ const VARIABLES: [&str; 8] = [
     "AWS_CA_BUNDLE",
 ];
 
-/// A file of certificates for one sandbox. It is gone with this value.
+/// The certificates for one sandbox, in a file for most programs and in one for Java. They are gone with this
+/// value.
 #[derive(Debug)]
 pub(super) struct TrustBundle {
+    pem: String,
     file: NamedTempFile,
+    java: NamedTempFile,
 }
 
 impl TrustBundle {
@@ -44,27 +48,48 @@ impl TrustBundle {
             path: directory.to_owned(),
             error,
         };
-        let mut file = NamedTempFile::with_suffix_in(".pem", directory).map_err(failed)?;
         let own = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
         let mut places = own.into_iter().chain(OF_SYSTEM.map(PathBuf::from));
-        if let Some(text) = places.find_map(|path| std::fs::read(path).ok()) {
-            file.write_all(&text).map_err(failed)?;
-        }
-        // It holds no secret, and the sandbox has another user.
-        let readable = Permissions::from_mode(0o644);
-        file.as_file().set_permissions(readable).map_err(failed)?;
-        Ok(Self { file })
+        let text = places.find_map(|path| std::fs::read(path).ok());
+        let pem = String::from_utf8_lossy(&text.unwrap_or_default()).into_owned();
+        let made = |suffix| {
+            let file = NamedTempFile::with_suffix_in(suffix, directory)?;
+            // It holds no secret, and the sandbox has another user.
+            let readable = Permissions::from_mode(0o644);
+            file.as_file().set_permissions(readable)?;
+            Ok(file)
+        };
+        let mut bundle = Self {
+            file: made(".pem").map_err(failed)?,
+            java: made(".jks").map_err(failed)?,
+            pem,
+        };
+        bundle.write().map_err(failed)?;
+        Ok(bundle)
     }
 
     pub(super) fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// Adds a certificate. The file is the same as before, wherever it is shown.
-    pub(super) fn add(&mut self, pem: &str) -> std::io::Result<()> {
-        self.file.write_all(b"\n")?;
-        self.file.write_all(pem.as_bytes())?;
-        self.file.flush()
+    /// Where this machine has no certificates of its own that we can read, Java's are left as they are.
+    pub(super) fn java_path(&self) -> Option<&Path> {
+        (!self.pem.is_empty()).then(|| self.java.path())
+    }
+
+    /// Adds a certificate. The files are the same as before, wherever they are shown.
+    pub(super) fn add(&mut self, pem: &str) -> io::Result<()> {
+        self.pem.push('\n');
+        self.pem.push_str(pem);
+        self.write()
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        // Neither ever becomes shorter.
+        self.file.rewind()?;
+        self.file.write_all(self.pem.as_bytes())?;
+        self.java.rewind()?;
+        self.java.write_all(&java_trust_store(&self.pem))
     }
 
     /// Variables that lead programs to it inside.

@@ -39,9 +39,31 @@ fn look_up(rule: &CredentialRule) -> Result<String, HostError> {
             answer(Path::new(program), arguments)
                 .ok_or_else(|| missing(format!("`{program}` did not print it")))?
         }
+        CredentialSource::Keyring { service, account } => {
+            let (program, arguments) = keyring(service, account.as_deref());
+            answer(Path::new(program), &arguments).ok_or_else(|| {
+                missing(format!(
+                    "`{program}` found nothing for the service {service:?}"
+                ))
+            })?
+        }
     };
     let first = text.lines().next().unwrap_or_default().trim();
     Ok(first.to_owned())
+}
+
+/// How the keyring of this system is asked.
+fn keyring<'a>(service: &'a str, account: Option<&'a str>) -> (&'static str, Vec<&'a str>) {
+    let (program, mut arguments, named) = if cfg!(target_os = "macos") {
+        let ask = vec!["find-generic-password", "-w", "-s", service];
+        ("security", ask, "-a")
+    } else {
+        ("secret-tool", vec!["lookup", "service", service], "account")
+    };
+    if let Some(account) = account {
+        arguments.extend([named, account]);
+    }
+    (program, arguments)
 }
 
 fn in_file(path: &Path) -> Result<String, String> {

@@ -29,6 +29,9 @@ pub enum NetworkError {
     /// The secret of a credential cannot be had.
     #[error("the credential {name:?} cannot be had: {why}")]
     Credential { name: String, why: String },
+    /// A server inside cannot be reached from outside.
+    #[error("{port} cannot be published: {why}")]
+    Published { port: String, why: String },
     /// No sandbox with a network by name is meant.
     #[error("no sandbox of that name has a network by name now")]
     NoDoor,
@@ -77,6 +80,10 @@ impl NetworkError {
             }
             Self::Credential { .. } => {
                 "correct its reference in your file of network rules, or leave the credential out"
+            }
+            Self::Published { .. } => {
+                "choose another port of this machine, as --publish 3001:8080; --publish 0:8080 takes any \
+                 that is free"
             }
             Self::NoDoor => "`lula net list` shows those there are",
             Self::Refused(_) => "start the command again with --net",

@@ -2,6 +2,7 @@
 //! reaches, and takes rules for the doors it has.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::{File, Permissions};
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
@@ -13,12 +14,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use lula_audit::AuditEnding;
-use lula_egress::EgressRule;
+use lula_egress::{
+    DomainName, EgressError, EgressRule, PublishedPort, PublishedServers, SandboxNetwork,
+};
 use serde::{Deserialize, Serialize};
 
 use super::door::{EgressDoor, ServedDoor};
 use super::error::NetworkError;
-use super::journal;
+use super::{journal, publish};
 use crate::error::HostError;
 use crate::installation::Installation;
 use crate::record;
@@ -33,6 +36,8 @@ enum GrantRequest {
     List,
     Grant { target: String, rule: EgressRule },
     Revoke { target: String, rule: EgressRule },
+    Publish { target: String, port: PublishedPort },
+    Unpublish { target: String, port: PublishedPort },
 }
 
 /// A door that is open somewhere on this machine.
@@ -45,6 +50,9 @@ pub struct LiveDoorView {
     pub begun_ms: u64,
     /// The rules that were granted live.
     pub granted: Vec<String>,
+    /// Servers inside that are reached from this machine, as `127.0.0.1:3000 -> 8080`.
+    #[serde(default)]
+    pub published: Vec<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -60,6 +68,8 @@ pub(super) struct LiveDoors(Mutex<Live>);
 #[derive(Debug, Default)]
 struct Live {
     doors: Vec<Weak<ServedDoor>>,
+    /// What each of them publishes. It keeps none of them alive: an engine asks for it.
+    servers: Vec<(String, PublishedServers)>,
     granted: BTreeMap<String, Vec<EgressRule>>,
 }
 
@@ -72,6 +82,22 @@ impl LiveDoors {
         let mut live = self.live();
         live.doors.retain(|door| door.strong_count() > 0);
         live.doors.push(Arc::downgrade(&door.served));
+        live.servers.retain(|(_, servers)| !servers.is_over());
+        let servers = door.served.handle.servers();
+        live.servers.push((door.served.id.clone(), servers));
+    }
+
+    /// The network of the latest sandbox but one that publishes that port under that name.
+    pub(super) fn server(
+        &self,
+        own: &str,
+        name: &DomainName,
+        port: u16,
+    ) -> Option<Arc<dyn SandboxNetwork>> {
+        let live = self.live();
+        let others = live.servers.iter().rev().filter(|(id, _)| id != own);
+        let mut found = others.filter_map(|(_, servers)| servers.find(name, port));
+        found.next()
     }
 
     /// What was granted to sandboxes of that name before.
@@ -88,37 +114,61 @@ impl LiveDoors {
             all.retain(|door| target.is_none_or(|target| is_meant(door, target)));
             all
         };
-        let (target, rule, grant) = match request {
-            GrantRequest::List => (None, None, false),
-            GrantRequest::Grant { target, rule } => (Some(&**target), Some(rule), true),
-            GrantRequest::Revoke { target, rule } => (Some(&**target), Some(rule), false),
+        let target = match request {
+            GrantRequest::List => None,
+            GrantRequest::Grant { target, .. }
+            | GrantRequest::Revoke { target, .. }
+            | GrantRequest::Publish { target, .. }
+            | GrantRequest::Unpublish { target, .. } => Some(&**target),
         };
         let meant = doors(target);
         let mut refused = None;
-        for (door, rule) in meant.iter().filter_map(|door| Some((door, rule?))) {
-            let done = if grant {
-                door.handle.grant(rule.clone()).map(|()| true)
-            } else {
-                door.handle.revoke(rule)
-            };
-            match done {
-                Ok(true) => {}
-                Ok(false) => refused = Some(format!("{rule} was not granted to {}", door.id)),
-                Err(error) => refused = Some(error.to_string()),
-            }
-            if let Some(subject) = &door.subject {
-                let mut live = self.live();
-                let granted = live.granted.entry(subject.clone()).or_default();
-                granted.retain(|known| known != rule);
-                if grant {
-                    granted.push(rule.clone());
-                }
-            }
+        for door in &meant {
+            refused = self.change(door, request).err().or(refused);
         }
         GrantAnswer {
             doors: meant.iter().map(|door| view(door)).collect(),
             refused,
         }
+    }
+}
+
+impl LiveDoors {
+    /// Does to one door what is asked, or says why not.
+    fn change(&self, door: &ServedDoor, request: &GrantRequest) -> Result<(), String> {
+        let said = |error: EgressError| error.to_string();
+        let (rule, granted) = match request {
+            GrantRequest::List => return Ok(()),
+            GrantRequest::Publish { port, .. } => {
+                let listener = publish::listen(port).map_err(|error| error.to_string())?;
+                return door.handle.publish(port.clone(), listener).map_err(said);
+            }
+            GrantRequest::Unpublish { port, .. } => {
+                let was = door.handle.unpublish(port.inside());
+                let none = || format!("port {} of {} is not published", port.inside(), door.id);
+                return was.then_some(()).ok_or_else(none);
+            }
+            GrantRequest::Grant { rule, .. } => {
+                door.handle.grant(rule.clone()).map_err(said)?;
+                (rule, true)
+            }
+            GrantRequest::Revoke { rule, .. } => {
+                let was = door.handle.revoke(rule).map_err(said)?;
+                let none = || format!("{rule} was not granted to {}", door.id);
+                was.then_some(()).ok_or_else(none)?;
+                (rule, false)
+            }
+        };
+        // Later sandboxes of the same name are to have it too, or not.
+        if let Some(subject) = &door.subject {
+            let mut live = self.live();
+            let kept = live.granted.entry(subject.clone()).or_default();
+            kept.retain(|known| known != rule);
+            if granted {
+                kept.push(rule.clone());
+            }
+        }
+        Ok(())
     }
 }
 
@@ -138,6 +188,12 @@ fn view(door: &ServedDoor) -> LiveDoorView {
             .granted()
             .iter()
             .map(ToString::to_string)
+            .collect(),
+        published: door
+            .handle
+            .published()
+            .iter()
+            .map(|(port, at)| publish::said(port, *at))
             .collect(),
     }
 }
@@ -284,14 +340,56 @@ pub fn doors(installation: &Installation) -> Result<Vec<LiveDoorView>, HostError
     Ok(doors)
 }
 
-/// Grants a rule to the doors that a word means (`last` for the latest), or takes it back. Returns them.
+/// What a live grant is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GrantSubject {
+    /// A name that may be reached.
+    Rule(EgressRule),
+    /// A server inside that is reached from this machine.
+    Port(PublishedPort),
+}
+
+impl GrantSubject {
+    /// Reads what was typed: a rule, or a port that is to be published.
+    pub fn read(rule: Option<&str>, port: Option<&str>) -> Result<Self, HostError> {
+        match (port, rule) {
+            (Some(port), _) => Ok(Self::Port(port.parse()?)),
+            (None, rule) => Ok(Self::Rule(rule.unwrap_or_default().parse()?)),
+        }
+    }
+}
+
+impl fmt::Display for GrantSubject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rule(rule) => rule.fmt(f),
+            Self::Port(port) => write!(f, "port {port}"),
+        }
+    }
+}
+
+/// As [`change_to`], for a rule as it is typed.
 pub fn change(
     target: &str,
     rule: &str,
     revoke: bool,
     installation: &Installation,
 ) -> Result<Vec<LiveDoorView>, HostError> {
-    let rule: EgressRule = rule.parse()?;
+    change_to(
+        target,
+        &GrantSubject::Rule(rule.parse()?),
+        revoke,
+        installation,
+    )
+}
+
+/// Grants something to the doors that a word means (`last` for the latest), or takes it back. Returns them.
+pub fn change_to(
+    target: &str,
+    granted: &GrantSubject,
+    revoke: bool,
+    installation: &Installation,
+) -> Result<Vec<LiveDoorView>, HostError> {
     let target = super::subject(target, installation)?;
     let target = match target.as_str() {
         "last" => doors(installation)?.pop().map(|door| door.door),
@@ -300,14 +398,24 @@ pub fn change(
     let none = || NetworkError::NoDoor;
     let target = target.ok_or_else(none)?;
     let mut log = record::begin(installation)?;
-    let (tool, about) = (
-        if revoke { "net.revoke" } else { "net.grant" },
-        rule.to_string(),
-    );
-    let request = if revoke {
-        GrantRequest::Revoke { target, rule }
-    } else {
-        GrantRequest::Grant { target, rule }
+    let (tool, about, request) = match (granted.clone(), revoke) {
+        (GrantSubject::Rule(rule), false) => {
+            let about = rule.to_string();
+            ("net.grant", about, GrantRequest::Grant { target, rule })
+        }
+        (GrantSubject::Rule(rule), true) => {
+            let about = rule.to_string();
+            ("net.revoke", about, GrantRequest::Revoke { target, rule })
+        }
+        (GrantSubject::Port(port), false) => {
+            let about = port.to_string();
+            ("net.publish", about, GrantRequest::Publish { target, port })
+        }
+        (GrantSubject::Port(port), true) => {
+            let about = port.to_string();
+            let request = GrantRequest::Unpublish { target, port };
+            ("net.unpublish", about, request)
+        }
     };
     let answers = ask_all(&request, installation)?;
     let refused = answers.iter().find_map(|answer| answer.refused.clone());

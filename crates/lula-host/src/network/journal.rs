@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use lula_egress::ConnectionRecord;
+use lula_egress::{ConnectionRecord, ConnectionSide, EgressStage};
 use serde::{Deserialize, Serialize};
 
 use crate::error::HostError;
@@ -42,7 +42,10 @@ impl NetworkLogEntry {
     pub fn place(&self) -> String {
         let record = &self.record;
         let dialled = record.dialled.map(|address| address.to_string());
-        let host = record.name.clone().or(dialled).unwrap_or_default();
+        let inside = || "inside".to_owned();
+        let published = record.stage == EgressStage::Published;
+        let host = record.name.clone().or(dialled);
+        let host = host.or_else(|| published.then(inside)).unwrap_or_default();
         format!("{host}:{}", record.port)
     }
 
@@ -52,7 +55,21 @@ impl NetworkLogEntry {
         let why = record.denial.as_ref().map(|denial| denial.text.clone());
         why.or_else(|| record.failure.clone())
             .or_else(|| record.request.clone())
-            .unwrap_or_else(|| format!("{} up, {} down", record.bytes_up, record.bytes_down))
+            .unwrap_or_else(|| {
+                let by = match record.dropped_by {
+                    Some(ConnectionSide::Inside) => ", dropped by the program inside",
+                    Some(ConnectionSide::Outside) => ", dropped by its client",
+                    None => "",
+                };
+                let published = match record.stage {
+                    EgressStage::Published => "published, ",
+                    _ => "",
+                };
+                format!(
+                    "{published}{} up, {} down{by}",
+                    record.bytes_up, record.bytes_down
+                )
+            })
     }
 }
 

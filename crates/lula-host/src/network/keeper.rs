@@ -2,17 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use lula_egress::{Egress, EgressRule, Outside, SandboxListeners, UpstreamProxy};
-use lula_sandbox::{DoorKeeper, DoorListeners, DoorPlan, DoorSubject, OpenDoor};
+use lula_egress::{
+    DomainName, Egress, EgressRule, Outside, PublishedPort, SandboxListeners, SandboxNeighbours,
+    SandboxNetwork, UpstreamProxy,
+};
+use lula_sandbox::{DoorKeeper, DoorListeners, DoorPlan, DoorSubject, OpenDoor, SandboxSockets};
 
 use super::bundle::TrustBundle;
 use super::door::{EgressDoor, SeenDenials};
 use super::grants::{GrantServer, LiveDoors};
 use super::journal::{self, Journal};
-use super::{SettledNetwork, credentials, file};
+use super::publish::{self, PublishedPorts};
+use super::{SandboxOwner, SettledNetwork, credentials, file};
 use crate::error::HostError;
 use crate::installation::Installation;
 
@@ -33,6 +39,8 @@ pub(super) const VARIABLES: [&str; 9] = [
 #[derive(Debug)]
 pub(super) struct EgressKeeper {
     settled: SettledNetwork,
+    published: PublishedPorts,
+    owner: SandboxOwner,
     directory: PathBuf,
     journal: Arc<Journal>,
     live: Arc<LiveDoors>,
@@ -42,12 +50,21 @@ pub(super) struct EgressKeeper {
 
 impl EgressKeeper {
     pub(super) fn new(
-        settled: SettledNetwork,
+        mut settled: SettledNetwork,
+        published: PublishedPorts,
+        owner: SandboxOwner,
         installation: &Installation,
     ) -> Result<Self, HostError> {
         let directory = journal::directory(installation)?;
+        // Publishing under a name is the grant to the other sandboxes of the run.
+        let named = published.ports().iter().filter_map(PublishedPort::rule);
+        if owner == SandboxOwner::OneRun {
+            settled.policy.rules.extend(named);
+        }
         Ok(Self {
             settled,
+            published,
+            owner,
             journal: Arc::new(Journal::open(&directory)?),
             directory,
             live: Arc::default(),
@@ -84,17 +101,27 @@ impl EgressKeeper {
         ports.extend(granted.iter().map(EgressRule::port));
         let mut bundle = TrustBundle::new(&self.directory)?;
         let certificates = Some(bundle.path().to_owned());
+        let java_certificates = bundle.java_path().map(Path::to_owned);
         let digest = policy
             .digest()
             .map_err(|error| HostError::Internal(error.to_string()))?;
         let (journal, live) = (Arc::clone(&self.journal), Arc::clone(&self.live));
-        let outside = outside()?;
+        let mut outside = outside()?;
+        let published = self.published.take()?;
+        let shown = published
+            .iter()
+            .map(|(port, listener)| publish::shown(port, listener))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| HostError::Internal(error.to_string()))?;
         let name = subject.name.clone();
+        let owner = self.owner;
         Ok(DoorPlan {
             policy: digest,
             ports,
             variables,
             certificates,
+            java_certificates,
+            published: shown,
             open: Box::new(move |listeners| {
                 let id = new_id()?;
                 let seen = Arc::new(SeenDenials::default());
@@ -105,11 +132,20 @@ impl EgressKeeper {
                         journal.write(&id, name.as_deref(), &record);
                     }
                 };
+                if owner == SandboxOwner::OneRun {
+                    outside.neighbours = Some(Arc::new(OtherSandboxes {
+                        own: id.clone(),
+                        live: Arc::clone(&live),
+                    }));
+                }
                 let listeners = served(listeners)?;
                 let handle = Egress::start(listeners, policy, brokered, outside, recorder)
                     .map_err(io::Error::other)?;
                 for rule in granted {
                     handle.grant(rule).map_err(io::Error::other)?;
+                }
+                for (port, listener) in published {
+                    handle.publish(port, listener).map_err(io::Error::other)?;
                 }
                 bundle.add(handle.ca_certificate_pem())?;
                 let door = EgressDoor::new(id, name, handle, seen, (bundle, server));
@@ -123,6 +159,32 @@ impl EgressKeeper {
 impl DoorKeeper for EgressKeeper {
     fn plan(&self, subject: &DoorSubject) -> io::Result<DoorPlan> {
         self.plan_for(subject).map_err(io::Error::other)
+    }
+}
+
+/// The sandboxes that this process answers for, as one of them knows them by name.
+struct OtherSandboxes {
+    own: String,
+    live: Arc<LiveDoors>,
+}
+
+impl SandboxNeighbours for OtherSandboxes {
+    fn find(&self, name: &DomainName, port: u16) -> Option<Arc<dyn SandboxNetwork>> {
+        self.live.server(&self.own, name, port)
+    }
+}
+
+/// The network of a sandbox, as its engine reaches into it.
+#[derive(Debug)]
+struct NetworkOfSandbox(SandboxSockets);
+
+impl SandboxNetwork for NetworkOfSandbox {
+    fn stream(&self, to: IpAddr) -> io::Result<OwnedFd> {
+        self.0.stream(to)
+    }
+
+    fn listener(&self, port: u16) -> io::Result<OwnedFd> {
+        self.0.listener(port).map(OwnedFd::from)
     }
 }
 
@@ -149,8 +211,13 @@ pub(crate) fn served(listeners: DoorListeners) -> io::Result<SandboxListeners> {
     for listener in listeners.tcp {
         tcp.push((listener.local_addr()?.port(), listener.into()));
     }
+    let network = listeners.sockets.map(|sockets| {
+        let network: Arc<dyn SandboxNetwork> = Arc::new(NetworkOfSandbox(sockets));
+        network
+    });
     Ok(SandboxListeners {
         tcp,
+        network,
         dns_udp: listeners
             .dns_udp
             .into_iter()

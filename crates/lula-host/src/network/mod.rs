@@ -13,6 +13,7 @@ pub mod grants;
 pub mod groups;
 pub mod journal;
 mod keeper;
+mod publish;
 mod questions;
 mod urls;
 
@@ -37,9 +38,19 @@ use file::NetworkFile;
 use groups::{GroupAnswers, NetworkGroup};
 use keeper::EgressKeeper;
 pub(crate) use keeper::served;
+use publish::PublishedPorts;
 
 pub use error::NetworkError;
 pub use file::REPOSITORY_FILE;
+
+/// Whose sandboxes a process answers for, and so whether they may know each other by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SandboxOwner {
+    /// One command or run.
+    OneRun,
+    /// Whatever drivers a runner serves.
+    SeveralRuns,
+}
 
 /// Adds what an operator granted to a sandbox's policy. Returns what answers for its network, where
 /// anything is to.
@@ -49,8 +60,27 @@ pub fn grant(
     base: &Path,
     installation: &Installation,
 ) -> Result<(SandboxPolicy, Option<Arc<dyn DoorKeeper>>), HostError> {
+    grant_to(SandboxOwner::OneRun, policy, on_host, base, installation)
+}
+
+/// As [`grant`], for sandboxes of that owner.
+pub fn grant_to(
+    owner: SandboxOwner,
+    policy: SandboxPolicy,
+    on_host: bool,
+    base: &Path,
+    installation: &Installation,
+) -> Result<(SandboxPolicy, Option<Arc<dyn DoorKeeper>>), HostError> {
     let words = installation.config.get(&keys::NETWORK_ALLOW);
+    let published = installation.config.get(&keys::NETWORK_PUBLISH);
     if on_host {
+        if !published.is_empty() {
+            return Err(HostError::TaskRefused {
+                why: "with --net-host a server inside is on this machine's network already"
+                    .to_owned(),
+                remedy: "leave --publish out",
+            });
+        }
         if !words.is_empty() {
             return Err(HostError::TaskRefused {
                 why: "--net-host gives every host there is, and --net only those it names"
@@ -60,11 +90,12 @@ pub fn grant(
         }
         return Ok((policy.with_network(Network::Host), None));
     }
-    if words.is_empty() && policy.network != Network::Allowlist {
+    if words.is_empty() && published.is_empty() && policy.network != Network::Allowlist {
         return Ok((policy, None));
     }
     let settled = SettledNetwork::of(&words, base, installation)?;
-    let keeper = EgressKeeper::new(settled, installation)?;
+    let published = PublishedPorts::reserve(&published)?;
+    let keeper = EgressKeeper::new(settled, published, owner, installation)?;
     Ok((
         policy.with_network(Network::Allowlist),
         Some(Arc::new(keeper)),
@@ -97,7 +128,7 @@ impl SettledNetwork {
         let file = NetworkFile::load(installation)?;
         let mut rules = Vec::new();
         let mut named = BTreeSet::new();
-        for word in words {
+        for word in &whole(words) {
             if is_group(word, &file) {
                 named.insert(word.clone());
             } else {
@@ -143,6 +174,37 @@ impl SettledNetwork {
     }
 }
 
+/// The words of a list as they were meant: a rule with several methods or paths has commas of its own, at which
+/// the list was split.
+fn whole(words: &[String]) -> Vec<String> {
+    let is_method = |word: &str| {
+        let letter = |byte: u8| byte.is_ascii_uppercase() || byte == b'-';
+        !word.is_empty() && word.bytes().all(letter)
+    };
+    let begins_with_method = |word: &String| {
+        let first = word.split_once(' ').map_or("", |(first, _)| first);
+        is_method(first)
+    };
+    let mut joined: Vec<String> = Vec::new();
+    // From the end: methods belong to the rule behind them.
+    for word in words.iter().rev() {
+        match joined.last_mut() {
+            Some(next) if is_method(word) && begins_with_method(next) => {
+                *next = format!("{word},{next}");
+            }
+            _ => joined.push(word.clone()),
+        }
+    }
+    let mut rules: Vec<String> = Vec::new();
+    for word in joined.into_iter().rev() {
+        match rules.last_mut() {
+            Some(rule) if word.starts_with('/') => *rule = format!("{rule},{word}"),
+            _ => rules.push(word),
+        }
+    }
+    rules
+}
+
 /// A word without a dot is the name of a group; each name of a host has one.
 fn is_group(word: &str, file: &NetworkFile) -> bool {
     file.groups.contains_key(word) || groups::is_known(word) || !word.contains(['.', '/', ':', ' '])
@@ -166,7 +228,9 @@ pub struct NameRuling {
 /// Variables that a process needs which answers for networks by name: the proxy of this machine, its
 /// certificates, and where secrets of credentials are. None, where nothing is granted.
 pub fn variables(installation: &Installation) -> Result<Vec<String>, HostError> {
-    if installation.config.get(&keys::NETWORK_ALLOW).is_empty() {
+    let config = &installation.config;
+    let granted = [&keys::NETWORK_ALLOW, &keys::NETWORK_PUBLISH];
+    if granted.iter().all(|key| config.get(key).is_empty()) {
         return Ok(Vec::new());
     }
     let file = NetworkFile::load(installation)?;
@@ -175,6 +239,8 @@ pub fn variables(installation: &Installation) -> Result<Vec<String>, HostError> 
         .iter()
         .filter_map(|one| match one.source() {
             CredentialSource::Env(name) => Some(name.clone()),
+            // Where the keyring of the session is.
+            CredentialSource::Keyring { .. } => Some("DBUS_SESSION_BUS_ADDRESS".to_owned()),
             CredentialSource::File(_) | CredentialSource::Command(_) => None,
         });
     let of_machine = keeper::VARIABLES.iter().map(|name| (*name).to_owned());
@@ -279,4 +345,22 @@ pub fn explain(host: &str, installation: &Installation) -> Result<NameRuling, Ho
         rule,
         seen: seen.split_off(last),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_with_commas_of_its_own_is_one_rule() {
+        let split = |list: &str| -> Vec<String> { list.split(',').map(str::to_owned).collect() };
+        for rules in [
+            &["GET,HEAD pkg.example.org/**"][..],
+            &["pypi", "GET,HEAD,POST a.example.org/x,/y/*", "npm"],
+            &["a.example.org", "b.example.org:8443 private"],
+            &["WORK", "a.example.org"],
+        ] {
+            assert_eq!(whole(&split(&rules.join(","))), rules);
+        }
+    }
 }

@@ -176,6 +176,10 @@ fn settings(installation: &Installation) -> Vec<(String, String)> {
             keys::NETWORK_ALLOW.spec(),
             config.get(&keys::NETWORK_ALLOW).join(","),
         ),
+        (
+            keys::NETWORK_PUBLISH.spec(),
+            config.get(&keys::NETWORK_PUBLISH).join(","),
+        ),
         (keys::NETWORK_RULES.spec(), config.get(&keys::NETWORK_RULES)),
         (keys::POLICY_RULES.spec(), config.get(&keys::POLICY_RULES)),
         (

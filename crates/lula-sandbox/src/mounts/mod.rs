@@ -36,6 +36,12 @@ pub(crate) const SYSTEM_CERTIFICATES: [&str; 3] = [
     "/etc/ssl/cert.pem",
 ];
 
+/// Where systems keep what Java trusts, to which their Javas link.
+pub(crate) const JAVA_CERTIFICATES: [&str; 2] = [
+    "/etc/ssl/certs/java/cacerts",
+    "/etc/pki/ca-trust/extracted/java/cacerts",
+];
+
 /// Directories of the private filesystem, and where each is seen.
 pub(crate) const SCRATCH: &[(&str, &str)] = &[("tmp", "/tmp"), ("shm", "/dev/shm"), ("home", HOME)];
 

@@ -147,6 +147,7 @@ fn layer_names_are_those_of_the_receipts() {
             interfaces: vec![],
             routes: vec![],
             listening: vec![],
+            published: vec![],
         },
         ProtectionLayer::CleanEnvironment { names: vec![] },
     ];

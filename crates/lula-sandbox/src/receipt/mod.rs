@@ -169,6 +169,7 @@ impl ReceiptContext {
                 interfaces: sandbox.interfaces.clone(),
                 routes: door.routes.clone(),
                 listening: door.listening.clone(),
+                published: door.published.clone(),
             }),
             None if own_network || (seccomp && self.no_sockets) => {
                 layers.push(ProtectionLayer::NoNetwork);

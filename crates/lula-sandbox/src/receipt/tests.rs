@@ -152,6 +152,7 @@ fn a_door_is_told_where_the_network_is_its_own() {
             policy: Digest::of_bytes(b"door"),
             routes: vec!["local 0.0.0.0/0 dev lo table local".to_owned()],
             listening: vec!["tcp 0.0.0.0:443".to_owned()],
+            published: vec![],
         }),
         ..context()
     };

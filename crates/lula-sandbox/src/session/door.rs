@@ -12,8 +12,9 @@ use std::sync::Arc;
 use lula_protocol::{Digest, SandboxDenial};
 use rustix::net::SocketType;
 
+use super::zygote::{BuiltNetwork, ZygoteProcess};
 use crate::error::SandboxError;
-use crate::zygote::DNS;
+use crate::zygote::{DNS, SocketOrder};
 
 /// The most ports that one sandbox may have listeners on.
 pub const MOST_DOOR_PORTS: usize = 24;
@@ -48,6 +49,10 @@ pub struct DoorPlan {
     pub variables: BTreeMap<String, String>,
     /// A file with the certificates that programs inside are to trust, shown in place of the system's.
     pub certificates: Option<PathBuf>,
+    /// The same as a trust store of Java, shown in place of the system's.
+    pub java_certificates: Option<PathBuf>,
+    /// Servers inside that were published, as `127.0.0.1:3000 -> 8080`, for the receipt.
+    pub published: Vec<String>,
     /// What takes the listeners over, before the first command runs.
     pub open: DoorOpening,
 }
@@ -83,6 +88,37 @@ pub struct DoorListeners {
     pub dns_udp: Vec<UdpSocket>,
     /// Where names are asked for by stream.
     pub dns_tcp: Vec<TcpListener>,
+    /// More sockets of that network, while the sandbox stands.
+    pub sockets: Option<SandboxSockets>,
+}
+
+/// Makes sockets in the network of one sandbox, from the process that answers there: streams to the servers
+/// inside, and listeners on more ports. None of them blocks, and none is made once the sandbox is gone.
+#[derive(Debug, Clone)]
+pub struct SandboxSockets {
+    zygote: Arc<ZygoteProcess>,
+    number: u64,
+}
+
+impl SandboxSockets {
+    /// A stream socket, not connected yet, for addresses like that one.
+    pub fn stream(&self, to: IpAddr) -> io::Result<OwnedFd> {
+        self.make(if to.is_ipv4() {
+            SocketOrder::Stream4
+        } else {
+            SocketOrder::Stream6
+        })
+    }
+
+    /// A listener on a port of every IPv4 address, where no program inside listens there.
+    pub fn listener(&self, port: u16) -> io::Result<TcpListener> {
+        self.make(SocketOrder::Listener(port))
+            .map(TcpListener::from)
+    }
+
+    fn make(&self, order: SocketOrder) -> io::Result<OwnedFd> {
+        self.zygote.socket(self.number, order)
+    }
 }
 
 /// What was read back of a door, for the receipt.
@@ -92,6 +128,7 @@ pub(crate) struct DoorFacts {
     pub(crate) routes: Vec<String>,
     /// What listens, as `tcp 0.0.0.0:443`.
     pub(crate) listening: Vec<String>,
+    pub(crate) published: Vec<String>,
 }
 
 /// What came of opening a door; nothing, where none was asked for.
@@ -107,8 +144,8 @@ impl OpenedDoor {
     /// Hands the listeners over to what answers, and tells what was read back of them.
     pub(super) fn open(
         plan: Option<DoorPlan>,
-        routes: Vec<String>,
-        listeners: Vec<OwnedFd>,
+        network: BuiltNetwork,
+        zygote: &Arc<ZygoteProcess>,
     ) -> Result<Self, SandboxError> {
         let Some(plan) = plan else {
             return Ok(Self::default());
@@ -117,13 +154,18 @@ impl OpenedDoor {
             act: "cannot answer for the sandbox's network",
             source,
         };
-        let (listeners, listening) = DoorListeners::sort(listeners).map_err(failed)?;
+        let (mut listeners, listening) = DoorListeners::sort(network.listeners).map_err(failed)?;
+        listeners.sockets = Some(SandboxSockets {
+            zygote: Arc::clone(zygote),
+            number: network.sandbox,
+        });
         Ok(Self {
             open: Some(Arc::from((plan.open)(listeners).map_err(failed)?)),
             facts: Some(DoorFacts {
                 policy: plan.policy,
-                routes,
+                routes: network.routes,
                 listening,
+                published: plan.published,
             }),
             ports: plan.ports,
             variables: plan.variables,

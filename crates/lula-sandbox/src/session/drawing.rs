@@ -13,7 +13,9 @@ use super::sandbox::Sandbox;
 use crate::blueprint::{RootPlan, SandboxBlueprint, WorkspacePlan};
 use crate::error::SandboxError;
 use crate::frames::UnavailableProtection;
-use crate::mounts::{self, CERTIFICATES, HOME, SYSTEM_CERTIFICATES, SystemDirectories};
+use crate::mounts::{
+    self, CERTIFICATES, HOME, JAVA_CERTIFICATES, SYSTEM_CERTIFICATES, SystemDirectories,
+};
 use crate::policy::{LayerName, Network, ResolvedLimits};
 use crate::receipt::human;
 use crate::seccomp::{RefusedCallReply, SeccompProgram, SeccompRules, SignalRule, WatchedCalls};
@@ -155,19 +157,29 @@ pub(super) fn cut_door(
     door: &DoorPlan,
 ) -> Result<(), SandboxError> {
     blueprint.door = Some(door::checked(&door.ports)?);
-    let Some(file) = &door.certificates else {
-        return Ok(());
-    };
-    let system = SYSTEM_CERTIFICATES.iter().filter_map(|path| {
+    if let Some(file) = &door.certificates {
+        let mut targets = of_system(&SYSTEM_CERTIFICATES);
+        targets.insert(PathBuf::from(CERTIFICATES));
+        for target in &targets {
+            blueprint.placed.push(mounts::placed_file(file, target)?);
+        }
+    }
+    if let Some(file) = &door.java_certificates {
+        for target in &of_system(&JAVA_CERTIFICATES) {
+            blueprint.placed.push(mounts::placed_file(file, target)?);
+        }
+    }
+    Ok(())
+}
+
+/// The files of certificates among these that the system has and sandboxes see.
+fn of_system(paths: &[&str]) -> BTreeSet<PathBuf> {
+    let real = paths.iter().filter_map(|path| {
         let real = Path::new(path).canonicalize().ok()?;
         let shown = real.starts_with("/etc/ssl") || real.starts_with("/etc/pki");
         shown.then_some(real)
     });
-    let targets: BTreeSet<_> = system.chain([PathBuf::from(CERTIFICATES)]).collect();
-    for target in &targets {
-        blueprint.placed.push(mounts::placed_file(file, target)?);
-    }
-    Ok(())
+    real.collect()
 }
 
 /// What a sandbox on the host's network does without.

@@ -309,12 +309,7 @@ impl SandboxEngine {
         let (zygote, built) = inner.build(tier, policy.network, |zygote| {
             zygote.build(&mut blueprint, root, &descriptors)
         })?;
-        let BuiltSandbox {
-            pid,
-            held,
-            routes,
-            listeners,
-        } = built;
+        let BuiltSandbox { pid, held, network } = built;
         let first = FirstProcess::new(pid, held, Arc::clone(&zygote));
         drop(theirs);
         // From here on its first process is at work, and needs a processor more than this one did.
@@ -328,7 +323,7 @@ impl SandboxEngine {
         let opened = limits
             .transpose()
             .map_err(SandboxError::from)
-            .and_then(|limits| Ok((limits, OpenedDoor::open(door, routes, listeners)?)));
+            .and_then(|limits| Ok((limits, OpenedDoor::open(door, network, &zygote)?)));
         let (limits, door) = opened.inspect_err(|_| first.kill())?;
         not_applied.extend(leaf.iter().flat_map(|leaf| leaf.not_applied().to_vec()));
         let mut environment = environment(sandbox, &drawn.home, &drawn.caches);

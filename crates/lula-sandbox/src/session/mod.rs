@@ -25,6 +25,7 @@ pub use command::{FinishedCommand, SandboxCommand};
 pub(crate) use door::DoorFacts;
 pub use door::{
     DoorKeeper, DoorListeners, DoorOpening, DoorPlan, DoorSubject, MOST_DOOR_PORTS, OpenDoor,
+    SandboxSockets,
 };
 pub use engine::SandboxEngine;
 pub use process::{NextOutput, OutputChunk, SandboxProcess, SandboxProcessId};

@@ -53,6 +53,12 @@ impl SandboxSession {
         Ok(process)
     }
 
+    /// The servers inside that its door publishes, as `127.0.0.1:3000 -> 8080`.
+    pub fn published(&self) -> &[String] {
+        let door = self.link.context.door.as_ref();
+        door.map_or(&[], |door| &door.published)
+    }
+
     /// Runs a command to its end.
     pub fn run(&self, command: &SandboxCommand) -> Result<FinishedCommand, SandboxError> {
         self.start(command)?.wait()

@@ -1,6 +1,7 @@
 //! A running helper, as the engine holds it.
 
 use std::collections::VecDeque;
+use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
@@ -9,7 +10,7 @@ use crate::blueprint::{MOST_TEMPLATES, RootPlan, SandboxBlueprint};
 use crate::error::SandboxError;
 use crate::helper::{EarlyHelper, HelperChild, HelperProgram};
 use crate::sys::socket;
-use crate::zygote::{ZygoteReply, kill, remains};
+use crate::zygote::{SocketOrder, ZygoteReply, kill, remains};
 
 #[derive(Debug)]
 pub(super) struct ZygoteProcess {
@@ -23,7 +24,14 @@ pub(super) struct BuiltSandbox {
     /// The pid of its first process, and what it is held by.
     pub(super) pid: u32,
     pub(super) held: OwnedFd,
-    /// Routes of its network to its listeners, and these, where it has any.
+    pub(super) network: BuiltNetwork,
+}
+
+/// What came of the network of a sandbox.
+pub(super) struct BuiltNetwork {
+    /// The number of the sandbox, which no other of its helper has.
+    pub(super) sandbox: u64,
+    /// Routes to its listeners, and these, where it has any.
     pub(super) routes: Vec<String>,
     pub(super) listeners: Vec<OwnedFd>,
 }
@@ -111,6 +119,22 @@ impl ZygoteProcess {
         let _ = socket::send(&line.control, &kill::ask_for(pid), &[]);
     }
 
+    /// A socket in the network of a sandbox that has a door and still stands.
+    pub(super) fn socket(&self, sandbox: u64, order: SocketOrder) -> io::Result<OwnedFd> {
+        let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        socket::send(&line.control, &order.encode(sandbox), &[])?;
+        let mut buffer = [0; 4096];
+        let (length, received) = socket::receive(&line.control, &mut buffer)?;
+        let answer = ZygoteReply::decode(&buffer[..length]).map_err(io::Error::other)?;
+        match (answer, received.into_iter().next()) {
+            (ZygoteReply::Socket, Some(socket)) => Ok(socket),
+            (ZygoteReply::Failed(failure), _) if failure.errno != 0 => {
+                Err(io::Error::from_raw_os_error(failure.errno.cast_signed()))
+            }
+            _ => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
     /// Has a sandbox begun. Without a root it sees the host's own tree.
     pub(super) fn build(
         &self,
@@ -133,13 +157,22 @@ impl ZygoteProcess {
             ZygoteReply::Failed(failure) => {
                 Err(setup_error(failure.stage, failure.detail, failure.errno))
             }
-            ZygoteReply::Cloned { pid, routes } => {
+            // It answers in order, and that was not asked for.
+            ZygoteReply::Socket => Err(SandboxError::HelperGone),
+            ZygoteReply::Cloned {
+                pid,
+                number,
+                routes,
+            } => {
                 let mut received = received.into_iter();
                 Ok(BuiltSandbox {
                     pid,
                     held: received.next().ok_or(SandboxError::HelperGone)?,
-                    routes,
-                    listeners: received.collect(),
+                    network: BuiltNetwork {
+                        sandbox: number,
+                        routes,
+                        listeners: received.collect(),
+                    },
                 })
             }
         }

@@ -76,7 +76,7 @@ pub(super) fn furnish(ports: &[u16]) -> io::Result<DoorSockets> {
     Ok(DoorSockets { sockets, routes })
 }
 
-fn bound(kind: SocketType, address: SocketAddr) -> io::Result<OwnedFd> {
+pub(super) fn bound(kind: SocketType, address: SocketAddr) -> io::Result<OwnedFd> {
     let family = if address.is_ipv4() {
         AddressFamily::INET
     } else {

@@ -12,6 +12,7 @@ mod namespaces;
 mod network;
 pub(crate) mod remains;
 mod reply;
+mod sockets;
 mod template;
 
 use std::collections::HashMap;
@@ -39,6 +40,7 @@ use namespaces::{LentResources, SandboxNamespaces};
 pub(crate) use network::PrivateNetwork;
 use remains::RemovalQueue;
 pub(crate) use reply::{BuildStepContext, BuildStepFailure, ZygoteReply};
+pub(crate) use sockets::SocketOrder;
 
 /// How long the zygote is idle before it makes something ahead of time.
 const A_WHILE: rustix::event::Timespec = rustix::event::Timespec {
@@ -136,6 +138,10 @@ pub(crate) fn serve(
             zygote.kill(pid);
             continue;
         }
+        if let Some((sandbox, order)) = SocketOrder::decode(message) {
+            zygote.give_socket(sandbox, order)?;
+            continue;
+        }
         if let Some(all) = affinity.take() {
             all.restore()?;
         }
@@ -153,6 +159,7 @@ pub(crate) fn serve(
                 };
                 let answer = ZygoteReply::Cloned {
                     pid: begun.pid.cast_unsigned(),
+                    number: zygote.built,
                     routes,
                 };
                 let along: Vec<_> = [&begun.held].into_iter().chain(sockets).collect();
@@ -345,9 +352,13 @@ impl Zygote {
             if blueprint.switches.namespaces {
                 apart = apart.and(NamespaceFlags::IPC);
             }
+            // The number of this sandbox, once it is counted.
+            let number = self.built + 1;
             let namespaces = self.namespaces()?;
             if let Some(ports) = &blueprint.door {
-                door = Some(namespaces.connect_with_door(ports, &mut site)?);
+                let (network, sockets) = namespaces.connect_with_door(ports, &mut site)?;
+                lent.door = Some((number, network));
+                door = Some(sockets);
             } else if blueprint.switches.no_network {
                 (lent.network, order) = namespaces.connect(&mut site)?;
             }
@@ -414,6 +425,28 @@ impl Zygote {
         let pid = pid.cast_signed();
         if self.living.contains_key(&pid) {
             let _ = signal::send(pid, SIGKILL);
+        }
+    }
+
+    /// Gives a socket in the network of a sandbox with a door, as long as that has not ended. Sandboxes are
+    /// told apart by a number that no later one gets.
+    fn give_socket(&self, sandbox: u64, order: SocketOrder) -> io::Result<()> {
+        let mut doors = self.living.values().filter_map(|lent| lent.door.as_ref());
+        let door = doors.find(|(number, _)| *number == sandbox);
+        let made = match (door, &self.namespaces) {
+            (Some((_, network)), Some(namespaces)) => {
+                namespaces.networks.within(network.as_fd(), || order.make())
+            }
+            _ => Err(io::ErrorKind::NotFound.into()),
+        };
+        match made.during(SetupStage::Network, || format!("{order:?}")) {
+            Ok(socket) => {
+                let answer = ZygoteReply::Socket.encode();
+                socket::send(&self.control, &answer, &[socket.as_fd()])
+            }
+            Err(failure) => {
+                socket::send(&self.control, &ZygoteReply::Failed(failure).encode(), &[])
+            }
         }
     }
 

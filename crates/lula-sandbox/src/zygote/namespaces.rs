@@ -27,6 +27,8 @@ pub(super) struct SandboxNamespaces {
 pub(super) struct LentResources {
     pub(super) outside_id: Option<u32>,
     pub(super) network: Option<PrivateNetwork>,
+    /// Its number and its network, where that has listeners: sockets are made in it while it stands.
+    pub(super) door: Option<(u64, OwnedFd)>,
     /// Its mount namespace, which is then taken apart here and not while the runner waits for the end
     /// of its first process.
     pub(super) mounts: Option<OwnedFd>,
@@ -78,18 +80,23 @@ impl SandboxNamespaces {
         drop(lent.mounts);
     }
 
-    /// Gives a sandbox a network of its own with listeners on those ports.
+    /// Gives a sandbox a network of its own with listeners on those ports. Returns a handle on the network
+    /// too.
     pub(super) fn connect_with_door(
         &mut self,
         ports: &[u16],
         site: &mut init::InitSite,
-    ) -> Result<DoorSockets, BuildStepFailure> {
+    ) -> Result<(OwnedFd, DoorSockets), BuildStepFailure> {
         let made = self.networks.make_with_door(self.own.as_fd(), ports);
-        let (network, door) = made.during(SetupStage::Network, || {
+        let made = made.and_then(|(network, door)| {
+            let held = network.namespace.try_clone()?;
+            Ok((held, network, door))
+        });
+        let (held, network, door) = made.during(SetupStage::Network, || {
             format!("a network with listeners on the ports {ports:?}")
         })?;
         site.network = Some(NetworkSupply::Here(network));
-        Ok(door)
+        Ok((held, door))
     }
 
     /// Gives a sandbox a network, or the promise of one. Returns what to take back when it ends, and

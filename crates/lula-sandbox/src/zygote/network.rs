@@ -126,6 +126,18 @@ impl PrivateNetworkPool {
         self.make_with(own, || door::furnish(ports))
     }
 
+    /// Does something in a network that was made here.
+    pub(crate) fn within<T>(
+        &self,
+        network: BorrowedFd<'_>,
+        act: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
+        enter(network, NamespaceFlags::NET)?;
+        let done = act();
+        enter(self.home.as_fd(), NamespaceFlags::NET)?;
+        done
+    }
+
     fn make_with<T>(
         &mut self,
         own: BorrowedFd<'_>,

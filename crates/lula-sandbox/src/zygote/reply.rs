@@ -46,7 +46,14 @@ impl<T> BuildStepContext<T> for io::Result<T> {
 pub(crate) enum ZygoteReply {
     /// The first process of the sandbox runs; a descriptor for it comes along, and the listeners in its
     /// network where it has any, with the routes that lead to them.
-    Cloned { pid: u32, routes: Vec<String> },
+    Cloned {
+        pid: u32,
+        /// What no other sandbox of this helper is called.
+        number: u64,
+        routes: Vec<String>,
+    },
+    /// A socket comes along.
+    Socket,
     /// A step of building failed, and nothing runs.
     Failed(BuildStepFailure),
 }
@@ -55,10 +62,21 @@ impl ZygoteReply {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut writer = FrameWriter::new();
         match self {
-            Self::Cloned { pid, routes } => {
-                writer.u8(0).u32(*pid).list(routes, |writer, route| {
-                    writer.text(route);
-                });
+            Self::Cloned {
+                pid,
+                number,
+                routes,
+            } => {
+                writer
+                    .u8(0)
+                    .u32(*pid)
+                    .u64(*number)
+                    .list(routes, |writer, route| {
+                        writer.text(route);
+                    });
+            }
+            Self::Socket => {
+                writer.u8(2);
             }
             Self::Failed(failure) => {
                 writer
@@ -73,11 +91,16 @@ impl ZygoteReply {
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, ExecFrameError> {
         let mut reader = FrameReader::new(bytes);
-        if reader.u8("answer")? == 0 {
-            return Ok(Self::Cloned {
-                pid: reader.u32("pid")?,
-                routes: reader.list("routes", |reader| reader.text("route"))?,
-            });
+        match reader.u8("answer")? {
+            0 => {
+                return Ok(Self::Cloned {
+                    pid: reader.u32("pid")?,
+                    number: reader.u64("number")?,
+                    routes: reader.list("routes", |reader| reader.text("route"))?,
+                });
+            }
+            2 => return Ok(Self::Socket),
+            _ => {}
         }
         let number = reader.u8("stage")?;
         Ok(Self::Failed(BuildStepFailure {

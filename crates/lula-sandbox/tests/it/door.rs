@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _, Write as _};
-use std::net::{IpAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -41,6 +41,8 @@ impl DoorKeeper for Echo {
             ports: BTreeSet::from([80, 443]),
             variables: BTreeMap::from([("GREETING".to_owned(), "hello".to_owned())]),
             certificates: self.certificates.clone(),
+            java_certificates: None,
+            published: Vec::new(),
             open: Box::new(move |listeners| {
                 let over = Arc::new(AtomicBool::new(false));
                 serve(listeners, &over);
@@ -251,12 +253,14 @@ fn the_receipt_says_what_was_read_back() {
         interfaces,
         routes,
         listening,
+        published,
     }) = layers.iter().find(|layer| layer.name() == "egress")
     else {
         panic!("{layers:?}");
     };
     assert_eq!(*policy, policy_digest());
     assert_eq!(interfaces, &["lo"]);
+    assert!(published.is_empty());
     assert_eq!(
         routes,
         &[
@@ -429,6 +433,8 @@ fn bytes_go_both_ways() {
                 ports: BTreeSet::from([7]),
                 variables: BTreeMap::new(),
                 certificates: None,
+                java_certificates: None,
+                published: Vec::new(),
                 open: Box::new(|mut listeners| {
                     let listener = listeners.tcp.remove(0);
                     listener.set_nonblocking(false)?;
@@ -460,4 +466,69 @@ print(s.recv(9).decode())
         "{}",
         finished.stderr.text()
     );
+}
+
+/// Keeps what makes sockets in the network of its sandbox.
+#[derive(Debug, Default)]
+struct Sockets(Arc<Mutex<Option<lula_sandbox::SandboxSockets>>>);
+
+impl DoorKeeper for Sockets {
+    fn plan(&self, subject: &DoorSubject) -> io::Result<DoorPlan> {
+        let kept = Arc::clone(&self.0);
+        let mut plan = Echo::default().plan(subject)?;
+        let open = plan.open;
+        plan.open = Box::new(move |mut listeners: DoorListeners| {
+            *kept.lock().unwrap() = listeners.sockets.take();
+            open(listeners)
+        });
+        Ok(plan)
+    }
+}
+
+#[test]
+fn a_server_inside_is_reached_by_a_socket_of_its_network_as_long_as_it_stands() {
+    let keeper = Sockets::default();
+    let kept = Arc::clone(&keeper.0);
+    let engine = new_engine().with_door_keeper(Arc::new(keeper));
+    let folder = workspace();
+    let policy = build_policy().with_network(Network::Allowlist);
+    let sandbox = Sandbox::new(policy, folder.path()).toolchains(HostToolchains::of_this_process());
+    let session = engine.open(&sandbox).unwrap();
+    let sockets = kept.lock().unwrap().clone().unwrap();
+    let script = "
+import socket
+s = socket.create_server(('127.0.0.1', 8080))
+print('ready', flush=True)
+c, _ = s.accept()
+c.sendall(b'from inside')
+c.close()
+";
+    let command = SandboxCommand::new("python3").arguments(["-c", script]);
+    let process = session.start_in_background(&command).unwrap();
+    let to = SocketAddr::from(([127, 0, 0, 1], 8080));
+    // A socket of this process's network finds nothing there.
+    assert!(TcpStream::connect(to).is_err());
+    let begun = std::time::Instant::now();
+    let mut answer = String::new();
+    while answer.is_empty() {
+        assert!(begun.elapsed() < Duration::from_mins(1), "no server");
+        let socket = sockets.stream(to.ip()).unwrap();
+        rustix::io::ioctl_fionbio(&socket, false).unwrap();
+        if rustix::net::connect(&socket, &to).is_ok() {
+            TcpStream::from(socket).read_to_string(&mut answer).unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(answer, "from inside");
+    process.wait().unwrap();
+    // A port that a program has is not taken away from it; a free one is given, once.
+    let taken = sockets.listener(443).unwrap_err();
+    assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
+    let listener = sockets.listener(9000).unwrap();
+    assert_eq!(listener.local_addr().unwrap().port(), 9000);
+    session.close().unwrap();
+    // The sandbox is no more, and neither is a later one's network given in its place.
+    let later = engine.open(&sandbox).unwrap();
+    assert!(sockets.stream(to.ip()).is_err());
+    later.close().unwrap();
 }

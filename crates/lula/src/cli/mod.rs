@@ -33,7 +33,7 @@ use crate::commands::runner::flags::RunnerFlags;
 use crate::commands::serve::flags::{SERVE_HELP, ServerCommand};
 use crate::commands::try_it::flags::TryFlags;
 
-pub(crate) use reading::{NET, command, meant, read, settings};
+pub(crate) use reading::{command, long_form, meant, read, settings};
 use runs::{
     CancelFlags, ExportFlags, ForkFlags, HealFlags, LogsFlags, ReplayFlags, ResumeFlags, RunFlags,
     ShowFlags, SteerFlags, StoreCommand, TraceFlags,

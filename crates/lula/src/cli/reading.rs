@@ -63,15 +63,31 @@ fn is_named(spec: &lula_config::ConfigKeySpec, arguments: &[OsString]) -> bool {
     let mut texts = arguments.iter().filter_map(|argument| argument.to_str());
     texts.any(|text| {
         let name = text.split_once('=').map_or(text, |(name, _)| name);
-        text.starts_with(&beginning) || (is_network_list(spec) && name == NET)
+        text.starts_with(&beginning) || short_name(spec) == Some(name)
     })
 }
 
-/// The short name of the flag that is given most often with `lula exec`.
-pub(crate) const NET: &str = "--net";
+/// The short names of the flags that are given most often with `lula exec`.
+const NET: &str = "--net";
+const PUBLISH: &str = "--publish";
 
-fn is_network_list(spec: &lula_config::ConfigKeySpec) -> bool {
-    spec.name == keys::NETWORK_ALLOW.spec().name
+/// An argument with the whole name of its setting in place of the short one.
+pub(crate) fn long_form(argument: String) -> String {
+    let long = keys::all().find_map(|spec| {
+        let rest = argument.strip_prefix(short_name(spec)?)?;
+        let whole = rest.is_empty() || rest.starts_with('=');
+        whole.then(|| format!("--{}{rest}", spec.flag()))
+    });
+    long.unwrap_or(argument)
+}
+
+fn short_name(spec: &lula_config::ConfigKeySpec) -> Option<&'static str> {
+    [
+        (keys::NETWORK_ALLOW.spec().name, NET),
+        (keys::NETWORK_PUBLISH.spec().name, PUBLISH),
+    ]
+    .into_iter()
+    .find_map(|(name, short)| (name == spec.name).then_some(short))
 }
 
 fn with_flags(
@@ -85,10 +101,9 @@ fn with_flags(
             .help(spec.summary())
             .global(true)
             .hide(true);
-        if is_network_list(spec) {
-            flag.alias(&NET[2..]).action(ArgAction::Append)
-        } else {
-            flag
+        match short_name(spec) {
+            Some(short) => flag.alias(&short[2..]).action(ArgAction::Append),
+            None => flag,
         }
     });
     command.args(flags)

@@ -8,7 +8,7 @@ use lula_protocol::{RunExit, RunId};
 use lula_store::RunStore;
 use serde_json::json;
 
-use crate::cli::NET;
+use crate::cli::long_form;
 use crate::cli::runs::ApproveMode;
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
@@ -16,12 +16,7 @@ use crate::term::{DIM, paint};
 
 /// The flags of this command line that are settings: they are not inherited as variables are.
 pub(super) fn settings_given(session: &CliSession) -> Vec<String> {
-    let given = std::env::args().skip(1).map(|argument| {
-        let list = argument.strip_prefix(NET);
-        let list = list.filter(|rest| rest.is_empty() || rest.starts_with('='));
-        list.map(|rest| format!("--network-allow{rest}"))
-            .unwrap_or(argument)
-    });
+    let given = std::env::args().skip(1).map(long_form);
     session.host.flags_given(given)
 }
 

@@ -47,6 +47,8 @@ pub(super) enum NetworkAct {
     },
     /// Listening on a port.
     Listen { port: u16 },
+    /// Answering every client on a port of its own loopback, for as long as the sandbox stands.
+    Serve { port: u16 },
 }
 
 impl NetworkAct {
@@ -97,6 +99,13 @@ impl NetworkAct {
                 String::new(),
                 String::new(),
             ],
+            Self::Serve { port } => [
+                "serve".into(),
+                "127.0.0.1".into(),
+                port.to_string(),
+                String::new(),
+                String::new(),
+            ],
         };
         words.into()
     }
@@ -130,6 +139,7 @@ impl NetworkAct {
                 name: text,
             },
             "listen" => Self::Listen { port: number },
+            "serve" => Self::Serve { port: number },
             _ => return None,
         })
     }
@@ -155,6 +165,15 @@ impl NetworkAct {
             Self::Listen { port } => {
                 TcpListener::bind(("0.0.0.0", *port))?;
                 Ok("listens".to_owned())
+            }
+            Self::Serve { port } => {
+                let listener = TcpListener::bind(("127.0.0.1", *port))?;
+                for stream in listener.incoming() {
+                    let mut stream = stream?;
+                    let _ = stream.read(&mut [0; 64]);
+                    let _ = stream.write_all(HEARD.as_bytes());
+                }
+                Ok("served".to_owned())
             }
         }
     }
@@ -319,6 +338,7 @@ mod tests {
                 name: "a.b".to_owned(),
             },
             NetworkAct::Listen { port: 80 },
+            NetworkAct::Serve { port: 8080 },
         ] {
             assert_eq!(NetworkAct::from_arguments(&act.arguments()), Some(act));
         }

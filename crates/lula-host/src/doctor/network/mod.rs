@@ -2,6 +2,7 @@
 //! granted way as its control.
 
 mod acts;
+mod inward;
 mod probes;
 mod stage;
 
@@ -19,7 +20,7 @@ pub use acts::NETWORK_ATTACKER;
 pub(super) fn attack(engine: SandboxEngine) -> Result<Vec<AttackResult>, HostError> {
     let stage = NetworkStage::set(engine)?;
     let all = probes::all(stage.ports);
-    let mut results = Vec::new();
+    let mut results = inward::attack(&stage)?;
     for probe in &all {
         match probe.after {
             After::Nothing => {}

@@ -170,6 +170,11 @@ fn names() -> Vec<NetworkProbe> {
             "name_below_a_granted_one",
             question("127.0.0.1", false, 1, &format!("{TOKEN}.{GRANTED}")),
         ),
+        // Another sandbox's, which no rule and no publication gives.
+        asked(
+            "neighbour_by_name",
+            question("127.0.0.1", false, 1, "neighbour.lula.internal"),
+        ),
         asked(
             "name_above_a_granted_one",
             question("127.0.0.1", false, 1, "probe.example"),

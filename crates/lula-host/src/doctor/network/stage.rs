@@ -139,6 +139,31 @@ impl NetworkStage {
         Ok((said, !ear.take().is_empty()))
     }
 
+    /// Starts a server inside, which ends with the sandbox.
+    pub(super) fn serve(&self, port: u16) -> Result<(), HostError> {
+        let command = SandboxCommand::built_in(NETWORK_ATTACKER.name)
+            .arguments(NetworkAct::Serve { port }.arguments())
+            .directory("/")
+            .timeout(Duration::from_mins(1));
+        self.session.start_in_background(&command)?;
+        Ok(())
+    }
+
+    /// Publishes a server inside.
+    pub(super) fn publish(&self, port: &str, listener: TcpListener) -> Result<(), HostError> {
+        if let Some(handle) = &*locked(&self.handle) {
+            handle.publish(port.parse()?, listener)?;
+        }
+        Ok(())
+    }
+
+    /// Takes that back.
+    pub(super) fn unpublish(&self, inside: u16) {
+        if let Some(handle) = &*locked(&self.handle) {
+            handle.unpublish(inside);
+        }
+    }
+
     /// Takes the grant of a name back.
     pub(super) fn revoke(&self, rule: &str) -> Result<(), HostError> {
         if let Some(handle) = &*locked(&self.handle) {
@@ -235,6 +260,8 @@ impl DoorKeeper for StageKeeper {
             ports: policy.ports(),
             variables: BTreeMap::new(),
             certificates: None,
+            java_certificates: None,
+            published: Vec::new(),
             open: Box::new(move |listeners| {
                 let served = network::served(listeners)?;
                 let started = Egress::start(served, policy, Vec::new(), outside, |_| ());

@@ -119,6 +119,9 @@ impl ExecAttendant for TerminalScreen {
         match engine.start_alone_with(sandbox, &command, meanwhile) {
             Ok((session, process)) => {
                 self.detail(&format!("{} tier", session.tier()));
+                for at in session.published() {
+                    self.note(&format!("published: {at}"));
+                }
                 let ended = match streams {
                     Some(streams) => streams.pass_through(&process),
                     None => process.wait(),

@@ -51,8 +51,13 @@ pub(crate) struct GrantFlags {
     /// Sandbox or run; `last` is the latest sandbox
     pub(crate) target: String,
     /// Name with a port, or a rule about requests
-    pub(crate) rule: String,
-    /// Take the rule back
+    #[arg(required_unless_present = "port", conflicts_with = "port")]
+    pub(crate) rule: Option<String>,
+    /// Instead of a name: make a server inside reachable from this machine; PORT, OUTSIDE:INSIDE or
+    /// NAME=PORT
+    #[arg(long, value_name = "PORT")]
+    pub(crate) port: Option<String>,
+    /// Take it back
     #[arg(long)]
     pub(crate) revoke: bool,
 }

@@ -71,7 +71,8 @@ pub(super) fn run(
             for door in &doors {
                 let subject = visible(door.subject.as_deref().unwrap_or_default());
                 let age = paint(DIM, record::age(door.begun_ms));
-                table.row([door.door.clone(), age, subject, door.granted.join(", ")]);
+                let reached = [&door.granted[..], &door.published[..]].concat();
+                table.row([door.door.clone(), age, subject, reached.join(", ")]);
             }
             show(&doors, &table.render(0), session)?;
         }
@@ -109,7 +110,8 @@ fn log(entries: &[NetworkLogEntry]) -> String {
 }
 
 pub(super) fn grant(flags: &GrantFlags, session: &CliSession) -> Result<RunExit, CommandFailure> {
-    let doors = grants::change(&flags.target, &flags.rule, flags.revoke, &session.host)?;
+    let granted = grants::GrantSubject::read(flags.rule.as_deref(), flags.port.as_deref())?;
+    let doors = grants::change_to(&flags.target, &granted, flags.revoke, &session.host)?;
     let screen = &session.screen;
     if screen.is_json() {
         screen.document(&doors)?;
@@ -121,7 +123,12 @@ pub(super) fn grant(flags: &GrantFlags, session: &CliSession) -> Result<RunExit,
         "granted to"
     };
     for door in &doors {
-        screen.note(&format!("{} {done} {}", flags.rule, door.door));
+        screen.note(&format!("{granted} {done} {}", door.door));
+        if flags.port.is_some() {
+            for at in &door.published {
+                screen.note(&format!("published: {at}"));
+            }
+        }
     }
     Ok(RunExit::Verified)
 }

@@ -5,10 +5,11 @@ pub(crate) mod flags;
 use std::path::{Path, PathBuf};
 
 use lula_config::keys;
+use lula_host::network::{self, SandboxOwner};
 use lula_host::repository::find_git;
 use lula_host::runner_client::secrets::{key, secrets_inherited, without_secrets};
 use lula_host::runner_client::supervisor::supervise;
-use lula_host::{network, rules, sandbox};
+use lula_host::{rules, sandbox};
 use lula_protocol::{Code, RunExit};
 use lula_runner::RunnerOptions;
 use lula_runner::service::RunnerSetup;
@@ -40,7 +41,14 @@ pub(super) fn run(flags: &RunnerFlags, session: &CliSession) -> Result<RunExit, 
     };
     let policy = sandbox::policy(&session.host, flags.profile);
     let project = flags.roots.first().map(PathBuf::as_path);
-    let (policy, door) = network::grant(
+    // A runner of its own belongs to one run.
+    let owner = if flags.with_parent {
+        SandboxOwner::OneRun
+    } else {
+        SandboxOwner::SeveralRuns
+    };
+    let (policy, door) = network::grant_to(
+        owner,
         policy,
         false,
         project.unwrap_or(Path::new("/")),
