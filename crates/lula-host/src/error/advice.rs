@@ -205,6 +205,9 @@ impl HostError {
         if let Some(text) = self.remedy_of_a_request() {
             return Some(text.to_owned());
         }
+        if let Some(text) = self.remedy_of_a_setting() {
+            return Some(text.to_owned());
+        }
         if let Some(text) = self.remedy_by_name() {
             return Some(text);
         }
@@ -221,7 +224,6 @@ impl HostError {
             Self::Network(error) => error.remedy(),
             Self::Repair(error) => return Some(of_repair(error).2),
             Self::Serving(error) => return of_serving(error).2.map(str::to_owned),
-            Self::RunnerKey { .. } => "name a file of your own that no other user can read",
             Self::Approvals(error) => of_approvals(error).2,
             Self::Keyring(lula_gate::approvals::ApprovalKeyError::NoKeyFor { .. }) => {
                 "a person who holds that role has to answer"
@@ -229,7 +231,6 @@ impl HostError {
             Self::Keyring(_) => "check the key file in the state directory",
             Self::Bundle(_) => "do not rely on it; ask for another copy",
             Self::Config(error) => return Some(error.remedy()),
-            Self::NoUserConfiguration => "set HOME or LULA_CONFIG_FILE",
             Self::Fork(_) => "name a smaller part of the project with --workspace",
             Self::Scratch(_) => {
                 "check that the temporary directory ($TMPDIR) has space and is writable"
@@ -252,11 +253,6 @@ impl HostError {
                 "`lula doctor` shows what works here; `lula config explain runner.address`"
             }
             Self::RunnerPort(_) => "`lula doctor` shows what works here",
-            Self::NoStateDirectory => "set $LULA_STATE_DIR, or state.dir in the configuration",
-            Self::StoreAddress(_) => "`lula config explain store.url` shows where runs are kept",
-            Self::PasswordInAddress => {
-                "keep the whole address elsewhere and name the place: env:NAME, file:PATH"
-            }
             Self::NoSuchRun(_) => "`lula runs` lists them",
             Self::HealerBusy(_) => {
                 "wait for it, or end it; `lula heal --history` shows what it did"
@@ -265,16 +261,6 @@ impl HostError {
                 "make it a readable file of yours, or move it away to forget what is in it"
             }
             Self::File { .. } => "check the space and the rights of the state directory",
-            Self::NoRulesFile {
-                configured: true, ..
-            } => "correct policy.rules, or make the file",
-            Self::NoRulesFile { .. } | Self::PolicyFile { .. } => "name a file that you can read",
-            Self::UnreadableRules { .. } => "make it a plain, readable file",
-            Self::ModelName(_) => "`lula models list` shows what is there",
-            Self::BadCapability { .. } => "write text, grammar, json-schema or tool-calls",
-            Self::BadEffort(_) => "write default, low, medium or high, or MODEL=low for one model",
-            Self::BadKeys(_) => "write models.keys as PROVIDER=env:NAME or URL=file:PATH",
-            Self::BadPrices(_) => "docs/models.md shows the form of the table of models.prices",
             Self::TaskRefused { remedy, .. } => remedy,
             Self::NoSuchDirectory { .. } | Self::Workspace { .. } => "name an existing directory",
             Self::NotARepository { .. } => {
@@ -288,44 +274,37 @@ impl HostError {
             Self::WorkspaceTooWide(_) => {
                 "change to the project's own directory, or name it with --workspace"
             }
+            _ => return None,
+        };
+        Some(text.to_owned())
+    }
+
+    /// The same where a setting, or a file that one names, is to be corrected.
+    const fn remedy_of_a_setting(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::RunnerKey { .. } => "name a file of your own that no other user can read",
+            Self::NoUserConfiguration => "set HOME or LULA_CONFIG_FILE",
+            Self::NoStateDirectory => "set $LULA_STATE_DIR, or state.dir in the configuration",
+            Self::StoreAddress(_) => "`lula config explain store.url` shows where runs are kept",
+            Self::PasswordInAddress => {
+                "keep the whole address elsewhere and name the place: env:NAME, file:PATH"
+            }
+            Self::NoRulesFile {
+                configured: true, ..
+            } => "correct policy.rules, or make the file",
+            Self::NoRulesFile { .. } | Self::PolicyFile { .. } => "name a file that you can read",
+            Self::UnreadableRules { .. } => "make it a plain, readable file",
+            Self::ModelName(_) => "`lula models list` shows what is there",
+            Self::BadCapability { .. } => "write text, grammar, json-schema or tool-calls",
+            Self::BadEffort(_) => "write default, low, medium or high, or MODEL=low for one model",
+            Self::BadKeys(_) => "write models.keys as PROVIDER=env:NAME or URL=file:PATH",
+            Self::BadPrices(_) => "docs/models.md shows the form of the table of models.prices",
             Self::RunnerAddress(_) => "correct runner.address, or leave it empty",
             Self::CommitsNotHeld(_) => {
                 "leave runner.address empty, or let its rules decide: --commits rules"
             }
-            Self::Engine(_)
-            | Self::NotEnded(_)
-            | Self::Background { .. }
-            | Self::NotTakenUp { .. }
-            | Self::RunBusy { .. }
-            | Self::RunStuck { .. }
-            | Self::NoChoice(_)
-            | Self::NotOffered { .. }
-            | Self::PartOfAnother { .. }
-            | Self::ModelKey { .. }
-            | Self::Checkout(_)
-            | Self::SealKey { .. }
-            | Self::NoDirectory { .. }
-            | Self::Attack(_)
-            | Self::NothingToAttack
-            | Self::Output { .. }
-            | Self::NoLesson(_)
-            | Self::BackupFile { .. }
-            | Self::TextUnreadable(_)
-            | Self::VoteRefused(_)
-            | Self::ApprovalForged(_)
-            | Self::NoRepositoryConfiguration
-            | Self::BadLogFilter { .. }
-            | Self::OwnProgram(_)
-            | Self::ModelUnusable(_)
-            | Self::Fence(_)
-            | Self::Supervisor(_)
-            | Self::RunnerKilled { .. }
-            | Self::Watch(_)
-            | Self::Answer(_)
-            | Self::NoRuntime(_)
-            | Self::Internal(_) => return None,
-        };
-        Some(text.to_owned())
+            _ => return None,
+        })
     }
 
     /// The same where it names the run or the provider.
