@@ -157,7 +157,7 @@ impl NetworkStage {
         Ok(())
     }
 
-    /// Takes that back.
+    /// Ends the publication of a port inside, and the connections to it.
     pub(super) fn unpublish(&self, inside: u16) {
         if let Some(handle) = &*locked(&self.handle) {
             handle.unpublish(inside);
