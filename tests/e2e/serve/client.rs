@@ -114,6 +114,11 @@ impl RunningServer {
         }
     }
 
+    /// Where it is.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.place)
+    }
+
     /// Every request from here on is sent with this token.
     pub(crate) fn with_token(&mut self, token: &str) -> &mut Self {
         self.token = Some(token.to_owned());

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod client;
+mod elsewhere;
 mod identity;
 mod kills;
 mod limits;

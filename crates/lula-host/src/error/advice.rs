@@ -96,7 +96,9 @@ impl HostError {
             | Self::BadKeys(_)
             | Self::BadPrices(_)
             | Self::BadLogFilter { .. }
+            | Self::BadLogFormat(_)
             | Self::RunnerAddress(_) => Code::BadValue,
+            Self::Server(report) => report.code,
             Self::NoRuntime(_) | Self::Watch(_) | Self::Internal(_) => Code::Internal,
         }
     }
@@ -117,6 +119,7 @@ impl HostError {
             Self::Repair(error) => of_repair(error).1,
             Self::Serving(error) => of_serving(error).1,
             Self::Approvals(error) => of_approvals(error).1,
+            Self::Server(report) => report.exit,
             Self::AddsSecret { .. } => RunExit::WaitingForApproval,
             Self::Rules(_)
             | Self::Guidelines(_)
@@ -142,6 +145,7 @@ impl HostError {
             | Self::BadKeys(_)
             | Self::BadPrices(_)
             | Self::BadLogFilter { .. }
+            | Self::BadLogFormat(_)
             | Self::RunnerKey { .. }
             | Self::TaskRefused { .. }
             | Self::PartOfAnother { .. }
@@ -216,6 +220,7 @@ impl HostError {
             Self::Held(error) => error.remedy(),
             Self::Network(error) => error.remedy(),
             Self::Repair(error) => return Some(of_repair(error).2),
+            Self::Server(report) => return report.remedy.clone(),
             Self::Serving(error) => return of_serving(error).2.map(str::to_owned),
             Self::RunnerKey { .. } => "name a file of your own that no other user can read",
             Self::Approvals(error) => of_approvals(error).2,
@@ -307,6 +312,7 @@ impl HostError {
             | Self::ApprovalForged(_)
             | Self::NoRepositoryConfiguration
             | Self::BadLogFilter { .. }
+            | Self::BadLogFormat(_)
             | Self::OwnProgram(_)
             | Self::ModelUnusable(_)
             | Self::Fence(_)
@@ -360,6 +366,7 @@ impl HostError {
             Self::NoRepositoryConfiguration => {
                 "change to a repository, or leave out `--in repository`"
             }
+            Self::BadLogFormat(_) => "write text or json",
             Self::BadLogFilter { .. } => {
                 "write a level (error, warn, info, debug, trace) or targets with levels, as in \
                  LULA_LOG=lula_graph=debug,lula_runner=trace"

@@ -51,12 +51,21 @@ fn is_named(spec: &lula_config::ConfigKeySpec, arguments: &[OsString]) -> bool {
     let mut texts = arguments.iter().filter_map(|argument| argument.to_str());
     texts.any(|text| {
         let name = text.split_once('=').map_or(text, |(name, _)| name);
-        text.starts_with(&beginning) || (is_network_list(spec) && name == NET)
+        text.starts_with(&beginning)
+            || (is_network_list(spec) && name == NET)
+            || (is_server(spec) && name == SERVER)
     })
 }
 
 /// The short name of the flag that is given most often with `lula exec`.
 pub(crate) const NET: &str = "--net";
+
+/// The short name of the flag that names a server.
+const SERVER: &str = "--server";
+
+fn is_server(spec: &lula_config::ConfigKeySpec) -> bool {
+    spec.name == keys::SERVER_URL.spec().name
+}
 
 fn is_network_list(spec: &lula_config::ConfigKeySpec) -> bool {
     spec.name == keys::NETWORK_ALLOW.spec().name
@@ -75,6 +84,8 @@ fn with_flags(
             .hide(true);
         if is_network_list(spec) {
             flag.alias(&NET[2..]).action(ArgAction::Append)
+        } else if is_server(spec) {
+            flag.alias(&SERVER[2..])
         } else {
             flag
         }
