@@ -324,7 +324,7 @@ keys! {
         default: "no",
         repository: RepositoryKeyRule::Never,
         doc: "Whether `lula serve` may listen on an address that other machines reach. \
-              It speaks plain HTTP: put a proxy that ends TLS before it.",
+              Not needed with server.tls_cert: without, it speaks plain HTTP, and a proxy has to end TLS before it.",
     }
     SERVER_FOUR_EYES: String = {
         name: "server.four_eyes",
@@ -445,6 +445,21 @@ keys! {
         default: "4096",
         repository: RepositoryKeyRule::Never,
         doc: "Most event streams that `lula serve` keeps open at one time.",
+    }
+    SERVER_TLS_CERT: String = {
+        name: "server.tls_cert",
+        kind: ConfigValueKind::Path,
+        default: "",
+        repository: RepositoryKeyRule::Never,
+        doc: "The certificate chain of `lula serve` in PEM, its own first. \
+              Empty: it speaks plain HTTP. It is read when the server starts.",
+    }
+    SERVER_TLS_KEY: String = {
+        name: "server.tls_key",
+        kind: ConfigValueKind::Path,
+        default: "",
+        repository: RepositoryKeyRule::Never,
+        doc: "The private key of that certificate in PEM, which no other user may read.",
     }
     SERVER_URL: String = {
         name: "server.url",

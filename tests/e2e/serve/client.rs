@@ -109,7 +109,7 @@ impl RunningServer {
         };
         Self {
             child,
-            place: listening.strip_prefix("http://").unwrap().to_owned(),
+            place: listening.split_once("://").unwrap().1.to_owned(),
             token: None,
         }
     }

@@ -9,6 +9,7 @@ mod limits;
 mod live;
 mod refusals;
 mod runs;
+mod tls;
 mod tokens;
 
 use client::RunningServer;
