@@ -138,7 +138,9 @@ fn every_attack_on_every_tier_that_works_here_is_held_off() {
         let probes = report["probes"].as_array().unwrap();
         assert!(probes.len() >= 80, "only {} probes", probes.len());
         for probe in probes {
-            assert_eq!(probe["outcome"], "held", "{probe}");
+            // What this machine refuses outside as well proves nothing of the sandbox, and says so.
+            let outcome = probe["outcome"].as_str().unwrap();
+            assert!(["held", "untried"].contains(&outcome), "{probe}");
         }
     }
 }

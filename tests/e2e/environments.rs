@@ -248,12 +248,14 @@ fn a_warm_build_of_a_cargo_workspace_is_used_and_not_changed() {
         ),
     ];
     Repo::with(&world, &files);
+    // As the developer has them set: cargo builds anew without them.
+    let set = [("CARGO_INCREMENTAL", "0"), ("RUSTFLAGS", "--cfg mine")];
     let cargo = |arguments: &[&str]| {
         Command::new("cargo")
             .args(arguments)
             .current_dir(world.work())
             .env_remove("CARGO_TARGET_DIR")
-            .env_remove("RUSTFLAGS")
+            .envs(set)
             .output()
             .unwrap()
     };
@@ -262,7 +264,7 @@ fn a_warm_build_of_a_cargo_workspace_is_used_and_not_changed() {
     git(&world.work(), &["commit", "--quiet", "--message=lock"]);
     cargo(&["test", "--offline", "--no-run"]);
     let before = crate::support::listing(&world.work().join("target"));
-    let fresh = world.run(&[
+    let build = [
         "exec",
         "--",
         "cargo",
@@ -270,10 +272,10 @@ fn a_warm_build_of_a_cargo_workspace_is_used_and_not_changed() {
         "--offline",
         "--no-run",
         "--verbose",
-    ]);
-    let fresh = fresh.exits(0);
+    ];
+    let fresh = world.run_with(&set, &build).exits(0);
     assert!(!fresh.stderr.contains("Compiling"), "{}", fresh.stderr);
-    world.run(&["run", "--task", FIX]).exits(0);
+    world.run_with(&set, &["run", "--task", FIX]).exits(0);
     let report = shown(&world);
     assert_eq!(ids(&report, "failing"), 3, "{report:#}");
     let after = crate::support::listing(&world.work().join("target"));

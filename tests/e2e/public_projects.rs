@@ -53,6 +53,7 @@ fn cargo(world: &LulaEnv, arguments: &[&str]) -> std::process::Output {
         .current_dir(world.work())
         .env_remove("CARGO_TARGET_DIR")
         .env_remove("RUSTFLAGS")
+        .env_remove("CARGO_INCREMENTAL")
         .output()
         .unwrap()
 }

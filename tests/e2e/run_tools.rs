@@ -89,10 +89,7 @@ fn looking() -> Vec<ToolStep> {
         does(
             "search",
             json!({"pattern": "RETURN", "ignore_case": true, "globs": ["*.py"], "context": 1}),
-            &[
-                "items.py-1-def last(items):\nitems.py:2:    return items[len(items)]\n",
-                "--\n",
-            ],
+            &["items.py\n1-def last(items):\n2:    return items[len(items)]\n"],
         ),
         does(
             "search",

@@ -82,6 +82,27 @@ impl Stage {
     }
 }
 
+impl Drop for Stage {
+    /// Ends what was left behind here: rootless Podman keeps a process asleep, that its next start may find
+    /// its namespaces. Nothing else has the stage in its environment.
+    fn drop(&mut self) {
+        let home = format!("HOME={}/", self.path().display());
+        for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+            let is_ours = environment
+                .split(|byte| *byte == 0)
+                .any(|variable| variable.starts_with(home.as_bytes()));
+            let pid = entry
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse().ok());
+            if is_ours && let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) {
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            }
+        }
+    }
+}
+
 fn open_to_all(path: &Path) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }

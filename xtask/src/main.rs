@@ -10,6 +10,7 @@
     reason = "what a task prints is what it is run for"
 )]
 
+mod aarch64;
 mod architecture;
 mod bench;
 mod command;
@@ -17,6 +18,7 @@ mod command;
 mod documented;
 mod install;
 mod interrupt;
+mod kernels;
 #[cfg(target_arch = "x86_64")]
 mod order;
 mod real;
@@ -25,6 +27,7 @@ mod repository;
 mod requirements;
 mod schemathesis;
 mod servers;
+mod standing;
 mod steps;
 mod surroundings;
 
@@ -83,6 +86,12 @@ enum Task {
     /// Attack every tier in every surrounding (containers, pods, other sandboxes) and write the table of
     /// docs/surroundings.md; as root
     Surroundings(surroundings::Flags),
+    /// Compile for 64-bit ARM, run its pure tests under emulation, and hold the tables of system calls
+    /// against the kernel's headers (needs rustup, apt-get, a cross compiler and qemu-user)
+    Aarch64,
+    /// Boot kernels of distributions under emulation, attack every tier on each and write the table of
+    /// docs/surroundings.md (minutes for each kernel; needs apt-get and qemu-system-x86)
+    Kernels(kernels::Flags),
     /// Send the runner and the server hostile requests, made from their own OpenAPI documents
     Schemathesis {
         /// Requests for each operation and phase
@@ -124,6 +133,8 @@ fn main() -> Result<ExitCode> {
         #[cfg(target_arch = "x86_64")]
         Task::Traced { command } => order::become_traced(&command),
         Task::Surroundings(flags) => surroundings::run(&flags, &repository, &interrupt),
+        Task::Aarch64 => aarch64::run(&repository, &interrupt),
+        Task::Kernels(flags) => kernels::run(&flags, &repository, &interrupt),
         Task::Schemathesis { examples } => schemathesis::run(examples, &repository, &interrupt),
         Task::Servers { command } => servers::run_beside(&repository, &command, &interrupt),
     }

@@ -115,6 +115,20 @@ pub(crate) const REQUIREMENTS: &[Requirement] = &[
         only_on_linux: false,
     },
     Requirement {
+        name: "tmux",
+        why: "chats are held in a real terminal",
+        probe: Probe::Programs(&["tmux"]),
+        source: Source::Packages(Packages {
+            apt: Some("tmux"),
+            dnf: Some("tmux"),
+            apk: Some("tmux"),
+            pacman: Some("tmux"),
+            brew: Some("tmux"),
+        }),
+        needed_by: Check::Test,
+        only_on_linux: false,
+    },
+    Requirement {
         name: "java",
         why: "a just-in-time compiler has to work inside the sandbox",
         probe: Probe::Programs(&["java", "javac"]),

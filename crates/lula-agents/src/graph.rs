@@ -1,4 +1,4 @@
-//! The graph: eleven nodes, the ways out of them, and where each way leads.
+//! The graph: twelve nodes, the ways out of them, and where each way leads.
 
 use async_trait::async_trait;
 use lula_graph::{
@@ -27,6 +27,7 @@ labels! {
         Executor = "executor",
         Verifier = "verifier",
         Reporter = "reporter",
+        Chat = "chat",
     }
 }
 
@@ -54,6 +55,9 @@ labels! {
         Amend = "amend",
         Whole = "whole",
         Answered = "answered",
+        Turn = "turn",
+        Said = "said",
+        Commit = "commit",
     }
 }
 
@@ -79,12 +83,41 @@ pub(crate) fn admitted(work: &CodingState) -> RunNode {
     }
 }
 
-/// Who works with what was found out: one coder, or several who try the same.
-const fn informed(work: &CodingState) -> RunNode {
-    if work.task.best_of.is_some() {
+/// Who works with what was found out: one coder, or several who try the same. In a chat in which nothing
+/// was said, a person goes first.
+fn informed(work: &CodingState) -> RunNode {
+    if work.chat.as_ref().is_some_and(|chat| !chat.begun) {
+        RunNode::Chat
+    } else if work.task.best_of.is_some() {
         RunNode::Contest
     } else {
         RunNode::Coder
+    }
+}
+
+/// Where a run goes on whose change is there, or did not come about.
+const fn coded(work: &CodingState) -> RunNode {
+    person_or(work, RunNode::Executor)
+}
+
+/// Where a failure is handled: a person who talks with the coder hears of it.
+const fn failed(work: &CodingState) -> RunNode {
+    person_or(work, RunNode::PolicyGate)
+}
+
+/// Where a change goes of which nothing shows that it is right: in a chat a person has to have said so.
+fn undecided(work: &CodingState) -> RunNode {
+    match &work.chat {
+        Some(chat) if !chat.takes_unverified() => RunNode::Chat,
+        _ => RunNode::Reporter,
+    }
+}
+
+const fn person_or(work: &CodingState, node: RunNode) -> RunNode {
+    if work.chat.is_some() {
+        RunNode::Chat
+    } else {
+        node
     }
 }
 
@@ -124,6 +157,7 @@ impl Graph for CodingGraph {
                 RunNodeExit::NoCoder,
                 RunNodeExit::Blocked,
                 RunNodeExit::Answered,
+                RunNodeExit::Turn,
             ],
             RunNode::Verifier => &[
                 RunNodeExit::Pass,
@@ -132,6 +166,7 @@ impl Graph for CodingGraph {
             ],
             RunNode::Executor => &[RunNodeExit::Done, RunNodeExit::Fail],
             RunNode::Reporter => &[RunNodeExit::Done],
+            RunNode::Chat => &[RunNodeExit::Said, RunNodeExit::More, RunNodeExit::Commit],
         }
     }
 
@@ -167,7 +202,7 @@ impl Graph for CodingGraph {
             .choose(
                 RunNode::ContextBuilder,
                 RunNodeExit::Ok,
-                &[RunNode::Coder, RunNode::Contest],
+                &[RunNode::Coder, RunNode::Contest, RunNode::Chat],
                 informed,
             )
             .on(RunNode::Contest, RunNodeExit::More, RunNode::Contest)
@@ -178,20 +213,45 @@ impl Graph for CodingGraph {
                 RunNodeExit::Pointless,
                 RunNode::Reporter,
             )
-            .on(RunNode::Coder, RunNodeExit::Edits, RunNode::Executor)
+            .choose(
+                RunNode::Coder,
+                RunNodeExit::Edits,
+                &[RunNode::Executor, RunNode::Chat],
+                coded,
+            )
             .on(RunNode::Coder, RunNodeExit::NoOp, RunNode::Verifier)
-            .on(RunNode::Coder, RunNodeExit::Malformed, RunNode::PolicyGate)
+            .choose(
+                RunNode::Coder,
+                RunNodeExit::Malformed,
+                &[RunNode::PolicyGate, RunNode::Chat],
+                failed,
+            )
             .on(RunNode::Coder, RunNodeExit::NoCoder, RunNode::Reporter)
             .on(RunNode::Coder, RunNodeExit::Blocked, RunNode::Reporter)
             .on(RunNode::Coder, RunNodeExit::Answered, RunNode::Reporter)
+            .on(RunNode::Coder, RunNodeExit::Turn, RunNode::Chat)
+            .on(RunNode::Chat, RunNodeExit::Said, RunNode::Coder)
+            .on(RunNode::Chat, RunNodeExit::More, RunNode::Chat)
+            .on(RunNode::Chat, RunNodeExit::Commit, RunNode::Executor)
             .on(RunNode::Executor, RunNodeExit::Done, RunNode::Verifier)
-            .on(RunNode::Executor, RunNodeExit::Fail, RunNode::PolicyGate)
+            .choose(
+                RunNode::Executor,
+                RunNodeExit::Fail,
+                &[RunNode::PolicyGate, RunNode::Chat],
+                failed,
+            )
             .on(RunNode::Verifier, RunNodeExit::Pass, RunNode::Reporter)
-            .on(RunNode::Verifier, RunNodeExit::Fail, RunNode::PolicyGate)
-            .on(
+            .choose(
+                RunNode::Verifier,
+                RunNodeExit::Fail,
+                &[RunNode::PolicyGate, RunNode::Chat],
+                failed,
+            )
+            .choose(
                 RunNode::Verifier,
                 RunNodeExit::Inconclusive,
-                RunNode::Reporter,
+                &[RunNode::Reporter, RunNode::Chat],
+                undecided,
             )
             .done(RunNode::Reporter, RunNodeExit::Done)
     }
@@ -231,6 +291,7 @@ impl Graph for CodingGraph {
             RunNode::Executor => nodes::executor(work, ctx).await,
             RunNode::Verifier => nodes::verifier(work, ctx).await,
             RunNode::Reporter => nodes::reporter(work, ctx).await,
+            RunNode::Chat => nodes::chat(work, ctx).await,
         }?;
         let notes: Vec<String> = ctx.heard().into_iter().map(|note| note.text).collect();
         if notes.is_empty() {

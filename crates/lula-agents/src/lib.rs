@@ -1,8 +1,8 @@
 //! From a task to a verified change.
 //!
-//! Eleven nodes over the durable graph of `lula-graph`: a task is taken in, routed, let through a
+//! Twelve nodes over the durable graph of `lula-graph`: a task is taken in, routed, let through a
 //! gate, planned, given context, coded, executed, verified and reported. A failed verification
-//! comes back through the gate with its evidence. Decisions are pure functions with tests of their
+//! comes back through the gate with its evidence; in a chat ([`chat`]) a person hears of it. Decisions are pure functions with tests of their
 //! own ([`route`], [`model_choice`], [`recovery`], [`verdict`], [`heal`], [`guidelines`]); everything that acts is a journaled effect
 //! ([`effects`]), done by [`RunnerPort`] (workspaces, commands, repositories) or [`ModelPort`] (models).
 //!
@@ -14,6 +14,7 @@
 
 mod acts;
 pub mod agent_pool;
+pub mod chat;
 mod coder;
 pub mod effects;
 mod fence;
@@ -33,13 +34,14 @@ pub mod survey;
 pub mod task;
 pub mod team;
 pub mod test_selection;
+pub mod toolset;
 pub mod verdict;
 pub mod work;
 pub mod world;
 
 pub use agent_pool::AgentPoolPort;
 pub use graph::{CodingGraph, RunNode, RunNodeExit};
-pub use model_port::{ModelPort, NoModels, ProviderModels};
+pub use model_port::{AnswerObserver, ModelPort, NoModels, ProviderModels};
 pub use runner_port::{RunnerPort, RunnerPortError};
 pub use task::{CoderChoice, DeliverMode, ModelChoice, RunTask};
 pub use verdict::RunVerdict;

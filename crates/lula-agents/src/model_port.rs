@@ -1,11 +1,13 @@
 //! The only way to a model.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use lula_models::name::ModelEndpoint;
 use lula_models::normal::{ModelRequest, ModelResponse};
 use lula_models::spend::{SharedSpendLedger, SpendLedger};
+use lula_models::wire::StreamDelta;
 use lula_models::{BROKE_OFF, CallPatience, ModelClient};
 use lula_protocol::{BudgetAmounts, BudgetDimension};
 
@@ -29,7 +31,22 @@ pub trait ModelPort: Send + Sync + 'static {
         request: &ModelRequest,
         at_most: &BudgetAmounts,
     ) -> Result<(ModelResponse, BudgetAmounts), ModelCallError>;
+
+    /// The same, heard while the answer grows. What is heard is for a display of the moment: only the
+    /// whole answer may be acted on.
+    async fn ask_heard(
+        &self,
+        model: &str,
+        request: &ModelRequest,
+        at_most: &BudgetAmounts,
+        _hear: &AnswerObserver,
+    ) -> Result<(ModelResponse, BudgetAmounts), ModelCallError> {
+        self.ask(model, request, at_most).await
+    }
 }
+
+/// Hears an answer grow, piece by piece.
+pub type AnswerObserver = Arc<dyn Fn(&StreamDelta) + Send + Sync>;
 
 /// No models: every question is refused, with the flag that names one.
 #[derive(Debug, Clone, Copy, Default)]
@@ -79,6 +96,17 @@ impl ModelPort for ProviderModels {
         request: &ModelRequest,
         at_most: &BudgetAmounts,
     ) -> Result<(ModelResponse, BudgetAmounts), ModelCallError> {
+        let deaf: AnswerObserver = Arc::new(|_| ());
+        self.ask_heard(model, request, at_most, &deaf).await
+    }
+
+    async fn ask_heard(
+        &self,
+        model: &str,
+        request: &ModelRequest,
+        at_most: &BudgetAmounts,
+        hear: &AnswerObserver,
+    ) -> Result<(ModelResponse, BudgetAmounts), ModelCallError> {
         let free = |message: String| ModelCallError {
             message,
             spent: BudgetAmounts::none(),
@@ -99,7 +127,9 @@ impl ModelPort for ProviderModels {
         let purse = SharedSpendLedger::new(ledger).account("ask");
         let exchange = self
             .client
-            .complete(endpoint, request, self.patience, &purse, &mut |_| ())
+            .complete(endpoint, request, self.patience, &purse, &mut |delta| {
+                hear(&delta)
+            })
             .await;
         let mut spent = BudgetAmounts::none();
         for one in &exchange.tries {

@@ -12,6 +12,7 @@ use lula_repair::TestSelection;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
+use crate::chat::ChatTerms;
 use crate::guidelines::{Guideline, GuidelineSet};
 use crate::intent::{literal, test_names};
 use crate::lessons::LessonView;
@@ -87,6 +88,9 @@ pub struct RunTask {
     /// What earlier attempts showed.
     #[serde(default, skip_serializing_if = "LessonView::is_empty")]
     pub lessons: LessonView,
+    /// How it is talked about, where a person talks with its coder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chat: Option<ChatTerms>,
     /// How often a failed attempt is followed by another.
     pub max_loops: u32,
     /// How often a model may act in one attempt.
@@ -127,6 +131,7 @@ impl RunTask {
             handoff: None,
             guidance: GuidelineSet::default(),
             lessons: LessonView::default(),
+            chat: None,
             max_loops: 3,
             max_turns: 40,
             search_ms: 120_000,
@@ -152,6 +157,17 @@ impl RunTask {
             self.intent = Some(TaskIntent::Repair);
             self.goal = test_names(&self.text);
         }
+        self
+    }
+
+    /// The same as what a chat is about: a person says what is to be done, turn by turn.
+    #[must_use]
+    pub fn talked_about(mut self, terms: ChatTerms) -> Self {
+        self.chat = Some(terms);
+        self.intent = Some(TaskIntent::Change);
+        self.goal = Vec::new();
+        self.lane = Some(TaskLane::Interactive);
+        self.coder = CoderChoice::Model;
         self
     }
 

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::agent_pool::{AgentPoolEvent, AgentPoolPort, NoAgentPool};
 use crate::effects::{RepositoryChangeDelivery, RunEffect, TodoSummary};
-use crate::model_port::{ModelCallError, ModelPort};
+use crate::model_port::{AnswerObserver, ModelCallError, ModelPort};
 use crate::runner_port::{
     self, AgentWorkspace, EffectIdentity, MergeOutcome, Reply, RunnerPort, RunnerPortError, USUAL,
     opening, workspace_of,
@@ -36,6 +36,7 @@ pub struct RunWorld {
     models: Arc<dyn ModelPort>,
     agents: Arc<dyn AgentPoolPort>,
     watch: ProgressObserver,
+    answers: AnswerObserver,
     fence: DriverFence,
     /// Where the index of a project is kept, if anywhere.
     index: Option<PathBuf>,
@@ -53,6 +54,7 @@ impl RunWorld {
             models,
             agents: Arc::new(NoAgentPool),
             watch,
+            answers: Arc::new(|_| ()),
             fence: Arc::new(|_, _| DriverFenceReport::default()),
             index: None,
         }
@@ -62,6 +64,13 @@ impl RunWorld {
     #[must_use]
     pub fn with_agents(mut self, agents: Arc<dyn AgentPoolPort>) -> Self {
         self.agents = agents;
+        self
+    }
+
+    /// Has the answers of models heard while they grow.
+    #[must_use]
+    pub fn heard_by(mut self, answers: AnswerObserver) -> Self {
+        self.answers = answers;
         self
     }
 
@@ -140,7 +149,10 @@ impl RunWorld {
         request: &ModelRequest,
         at_most: &BudgetAmounts,
     ) -> Result<EffectOutput, EffectTrouble> {
-        match self.models.ask(model, request, at_most).await {
+        let asked = self
+            .models
+            .ask_heard(model, request, at_most, &self.answers);
+        match asked.await {
             Ok((response, spent)) => Ok(EffectOutput {
                 spent,
                 ..said(&response)?

@@ -252,6 +252,17 @@ impl<G: Graph> GraphEngine<G> {
         }
     }
 
+    /// Something was sent to a run that this engine drives: it is looked for before its next step. A
+    /// sender in another process gives no hint of its own at once.
+    pub fn notice(&self, run: &RunId) {
+        let live = self.inner.live.lock();
+        let live = live.unwrap_or_else(PoisonError::into_inner);
+        if let Some(live) = live.get(run) {
+            live.signalled.store(true, Ordering::Release);
+            live.poke.notify_one();
+        }
+    }
+
     /// Sends something to a run.
     pub async fn send(&self, run: &RunId, signal: &RunSignal) -> Result<(), EngineError> {
         self.inner.store.send(run, signal).await?;

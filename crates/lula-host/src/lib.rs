@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod approvals;
+pub mod chat;
 pub mod columns;
 pub mod confidence;
 pub mod configuration;

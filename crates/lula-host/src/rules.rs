@@ -11,6 +11,15 @@ use crate::installation::Installation;
 
 const SYSTEM_FILE: &str = "/etc/lula/rules.toml";
 const MAX_BYTES: u64 = 256 * 1024;
+const HELD_COMMITS: &str = r#"
+[[rule]]
+id = "commit.held"
+match = ["lula", "commit"]
+decision = "ask"
+reason = "an agent asks to put its change into your files"
+examples.match = ["lula commit"]
+examples.not = ["git commit -m x"]
+"#;
 
 /// A rules file that was read.
 pub struct LoadedRulesFile {
@@ -84,6 +93,15 @@ pub fn for_runner(
     let hand_over =
         |LoadedRulesFile { name, text, .. }| lula_runner::service::RunnerRulesFile { name, text };
     Ok(files.into_iter().map(hand_over).collect())
+}
+
+/// The rule by which an approver is asked before a held change reaches the operator's files: for agents from
+/// elsewhere, whose changes no verdict stands behind.
+pub fn holding_commits() -> lula_runner::service::RunnerRulesFile {
+    lula_runner::service::RunnerRulesFile {
+        name: "held commits".to_owned(),
+        text: HELD_COMMITS.to_owned(),
+    }
 }
 
 /// The policy of all files.

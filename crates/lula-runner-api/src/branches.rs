@@ -1,6 +1,8 @@
 //! The integration branch that the agents of a run build on: opening it, working over it, committing
 //! and merging what they changed, and filling a workspace with what came of it.
 
+use std::collections::BTreeSet;
+
 use lula_protocol::{Digest, RunId, WorkspaceId};
 use lula_repair::trial::{ProjectTestResults, TestBaseline};
 use schemars::JsonSchema;
@@ -203,6 +205,9 @@ pub enum MergeAgentChangeResult {
         /// is compared with.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tests: Option<Box<ProjectTestResults>>,
+        /// Tests that passed before and failed here, and fail without the change too.
+        #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+        flaky: BTreeSet<String>,
     },
     /// Both sides changed the same places. The branch is as it was.
     Conflict {

@@ -114,7 +114,11 @@ pub(crate) struct SandboxBlueprint {
     pub(crate) open_files: u64,
     pub(crate) file_size: Option<u64>,
     pub(crate) grants: Vec<PathGrant>,
+    /// The version of Landlock that the program was chosen for.
+    pub(crate) landlock_abi: u32,
     pub(crate) program: Vec<BpfInstruction>,
+    /// What the first process puts behind the arguments of `kill`, where the program asks it for that.
+    pub(crate) signal_key: Option<[u32; 3]>,
     /// Whether the program's refusals are answered by the runner, which remembers them.
     pub(crate) listened: bool,
     /// Whether the calls of the first process itself are watched: then the runner listens before it
@@ -214,6 +218,12 @@ impl SandboxBlueprint {
         w.bool(self.born_in_cgroup)
             .bool(self.listened)
             .bool(self.watched)
+            .u32(self.landlock_abi)
+            .option(self.signal_key.as_ref(), |w, key| {
+                for word in key {
+                    w.u32(*word);
+                }
+            })
             .option(self.door.as_ref(), |w, ports| {
                 w.list(ports, |w, port| {
                     w.u16(*port);
@@ -291,6 +301,8 @@ impl SandboxBlueprint {
             born_in_cgroup: r.bool("cgroup")?,
             listened: r.bool("listened")?,
             watched: r.bool("watched")?,
+            landlock_abi: r.u32("version of Landlock")?,
+            signal_key: r.option("key", |r| Ok([r.u32("key")?, r.u32("key")?, r.u32("key")?]))?,
             door: r.option("door", |r| r.list("ports", |r| r.u16("port")))?,
         };
         reader.end()?;

@@ -4,6 +4,7 @@
 //! forks once more for such a program, which then stands where any command stands: behind the same
 //! layers, with the same three descriptors, in the directory and environment it was given.
 
+use crate::sys::signal;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The status of a program that panicked, as for any program written in Rust.
@@ -39,6 +40,8 @@ pub(crate) fn find(
 
 /// Runs it and ends this process with its status.
 pub(crate) fn run(built_in: &BuiltInProgram, arguments: &[String]) -> ! {
+    // It is a command like others.
+    signal::carry_key([0; 3]);
     // What a list of processes inside calls it; nothing depends on that.
     if let Ok(name) = std::ffi::CString::new(built_in.name) {
         let _ = rustix::thread::set_name(&name);

@@ -70,7 +70,7 @@ pub fn lock_out(kept: &[RetainedAccess]) -> io::Result<LockOutReport> {
         })
         .collect::<io::Result<_>>()?;
     lockdown::no_new_privileges()?;
-    let enforced = landlock::enforce(&grants)?;
+    let enforced = landlock::enforce(&grants, landlock::version())?;
     Ok(LockOutReport {
         abi: enforced.abi,
         rules: enforced.rules,

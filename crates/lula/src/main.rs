@@ -29,7 +29,7 @@ const BUILT_INS: &[lula_sandbox::BuiltInProgram] =
 fn main() -> ExitCode {
     // The engine starts this very binary as its helper, which never comes back from here.
     lula_sandbox::helper_main_if_asked(BUILT_INS);
-    let arguments: Vec<_> = std::env::args_os().collect();
+    let arguments = cli::meant(std::env::args_os().collect());
     let helper = early_helper(&arguments);
     let alone = helper.is_some();
     let matches = match cli::read(&arguments) {

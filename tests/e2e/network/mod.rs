@@ -1,6 +1,7 @@
 //! Networks by name, through the binary: a small internet in a network namespace of its own, and ordinary
 //! clients in sandboxes in the middle of it. No outside host is contacted.
 
+mod chats;
 mod clients;
 mod credentials;
 mod grants;
@@ -48,6 +49,15 @@ impl Stage {
             .envs(variables.iter().copied())
             .stdin(Stdio::null());
         command
+    }
+
+    /// What starts `lula` where the servers are.
+    fn program(&self) -> Vec<String> {
+        let command = self.command(&[], &[]);
+        let program = std::iter::once(command.get_program()).chain(command.get_args());
+        program
+            .map(|word| word.to_str().unwrap().to_owned())
+            .collect()
     }
 
     fn run(&self, arguments: &[&str]) -> Ran {

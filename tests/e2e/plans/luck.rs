@@ -1,6 +1,6 @@
 //! A runner, agents and a planner that do what was drawn, and nothing by themselves.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard};
 
 use async_trait::async_trait;
@@ -370,6 +370,7 @@ impl RunnerPort for Luck {
             Ok(commit) => MergeAgentChangeResult::Merged {
                 commit,
                 tests: Some(Box::new(results())),
+                flaky: BTreeSet::new(),
             },
             Err((why, files)) if files.is_empty() => MergeAgentChangeResult::TestConflict {
                 onto,

@@ -32,7 +32,7 @@ fn a_workspace_from_beginning_to_end() {
     );
     assert_eq!(
         scene.does("search", json!({"pattern": "return"})).text,
-        "src/a.py:2:    return 2\n"
+        "src/a.py\n2:    return 2\n"
     );
     assert_eq!(
         scene.does("list_files", json!({"glob": "*.py"})).text,

@@ -1,5 +1,6 @@
 //! Who writes the change: the built-in repairer, a model with tools, or a model that only edits.
 
+mod chat;
 pub(crate) mod conversation;
 mod edits;
 mod findings;
@@ -21,6 +22,8 @@ use crate::recovery::{AttemptFailure, AttemptFailureClass};
 use crate::task::{CoderChoice, ModelChoice, TaskIntent};
 use crate::work::{CodingState, EarlyEnd, RunStateEvent};
 
+pub(crate) use submission::SUBMIT;
+
 /// The name the built-in repairer goes by.
 pub(crate) const REPAIRER: &str = "repairer";
 
@@ -39,6 +42,9 @@ pub(crate) async fn visit(
     work: &CodingState,
     ctx: &mut NodeContext<'_>,
 ) -> NodeVisitFuture<CodingGraph> {
+    if let Some(talk) = &work.chat {
+        return chat::visit(work, talk, ctx).await;
+    }
     let writer = writer(work);
     if let AttemptCoder::NoCoder(end) = writer {
         return Ok(NodeExit::by(RunNodeExit::NoCoder).with(RunStateEvent::Ending { end }));

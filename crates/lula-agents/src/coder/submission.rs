@@ -14,7 +14,7 @@ use crate::recovery::{AttemptFailure, AttemptFailureClass};
 use crate::work::OpenConversation;
 
 /// How the model says that it is done.
-pub(super) const SUBMIT: &str = "submit";
+pub(crate) const SUBMIT: &str = "submit";
 
 /// Longest summary that is kept.
 const SUMMARY: usize = 2_000;

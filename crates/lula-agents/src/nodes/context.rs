@@ -40,6 +40,11 @@ pub(crate) async fn visit(
     work: &CodingState,
     ctx: &mut NodeContext<'_>,
 ) -> NodeVisitFuture<CodingGraph> {
+    if work.chat.is_some() {
+        // A person waits for the first word: tests are run once a change is to be delivered.
+        let brief = survey(work, &TestBaseline::default(), ctx).await?;
+        return Ok(NodeExit::by(RunNodeExit::Ok).with(RunStateEvent::Briefed { brief }));
+    }
     let (baseline, brief) = match look(work, ctx).await? {
         Ok(seen) => seen,
         Err((end, baseline)) => return Ok(pointless(end, baseline)),
@@ -93,11 +98,10 @@ pub(super) async fn look(
     work: &CodingState,
     ctx: &mut NodeContext<'_>,
 ) -> Result<ProjectContext, VisitStop> {
-    let place = workspace(work)?;
     let baseline = if let Some(baseline) = work.baseline_of(0) {
         baseline.clone()
     } else {
-        let effect = run_tests(work, 0, &place);
+        let effect = run_tests(work, 0, &workspace(work)?);
         match tried(ctx.effect::<TestBaseline>(effect.request()).await)? {
             Ok(baseline) => baseline,
             Err(why) => {
@@ -109,14 +113,23 @@ pub(super) async fn look(
     if let Some(end) = obstacle(&work.task, &baseline) {
         return Ok(Err((end, Some(baseline))));
     }
+    let brief = survey(work, &baseline, ctx).await?;
+    Ok(Ok((baseline, brief)))
+}
+
+/// Looks the project over, for what a coder is told of it.
+async fn survey(
+    work: &CodingState,
+    baseline: &TestBaseline,
+    ctx: &mut NodeContext<'_>,
+) -> Result<CoderBrief, VisitStop> {
     let effect = RunEffect::Survey {
-        workspace: place,
-        wanted: wanted(work, &baseline),
+        workspace: workspace(work)?,
+        wanted: wanted(work, baseline),
     };
     // A project that cannot be looked over can still be worked on.
     let survey: ProjectSurvey = tried(ctx.effect(effect.request()).await)?.unwrap_or_default();
-    let brief = brief(survey, &work.task.text, &baseline);
-    Ok(Ok((baseline, brief)))
+    Ok(brief(survey, &work.task.text, baseline))
 }
 
 fn pointless(end: EarlyEnd, baseline: Option<TestBaseline>) -> crate::graph::NodeDeparture {

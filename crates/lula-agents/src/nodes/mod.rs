@@ -1,6 +1,7 @@
 //! The nodes, one file each where they do more than decide.
 
 mod agent_return;
+mod chat;
 mod contest;
 mod context;
 mod deliver;
@@ -30,6 +31,7 @@ use crate::runner_port::{AgentWorkspace, workspace_of};
 use crate::work::{CodingState, EarlyEnd, RepositoryEvent, RunStateEvent};
 use crate::world::DriverFenceReport;
 
+pub(crate) use chat::visit as chat;
 pub(crate) use coder::visit as coder;
 pub(crate) use contest::visit as contest;
 pub(crate) use context::visit as context_builder;

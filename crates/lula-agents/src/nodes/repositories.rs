@@ -202,7 +202,7 @@ pub(super) async fn verify_others(
         if !changed && accept.is_empty() {
             continue;
         }
-        let before = repository.baseline.clone().unwrap_or_default();
+        let before = work.steady_baseline(repo);
         let effect = RunEffect::Verify {
             workspace,
             tests: work.task.tests.clone(),

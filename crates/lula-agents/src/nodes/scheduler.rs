@@ -265,7 +265,11 @@ async fn merge(
         Err(why) => return not_merged(why),
     };
     Ok(match merged {
-        MergeOutcome::Merged { commit, tests } => {
+        MergeOutcome::Merged {
+            commit,
+            tests,
+            flaky,
+        } => {
             let left = happened([StepTransition::Merged {
                 id: id.clone(),
                 commit: Some(commit),
@@ -274,6 +278,7 @@ async fn merge(
                 step: id.clone(),
                 tests,
                 candidate: None,
+                flaky,
             })
         }
         MergeOutcome::Misfit { said, files, .. } => {
@@ -290,6 +295,7 @@ async fn merge(
                 step: id.clone(),
                 tests: None,
                 candidate: Some(candidate),
+                flaky: BTreeSet::new(),
             })
         }
         // What tests cannot judge does not get in.
@@ -349,6 +355,7 @@ async fn resolve(
                     step: resolver,
                     tests: None,
                     candidate: Some(candidate.clone()),
+                    flaky: BTreeSet::new(),
                 }))
         }
         Err(refusal) => {

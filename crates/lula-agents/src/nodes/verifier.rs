@@ -34,7 +34,7 @@ pub(crate) async fn visit(
     work: &CodingState,
     ctx: &mut NodeContext<'_>,
 ) -> NodeVisitFuture<CodingGraph> {
-    let before = work.baseline_of(0).cloned().unwrap_or_default();
+    let before = work.steady_baseline(0);
     let seen = handed_in_again(work);
     let first = match seen {
         Some(_) => Vec::new(),

@@ -5,6 +5,8 @@
 //! write where another one at work does. A measure goes down with everything that happens, so a
 //! plan ends.
 
+#[cfg(test)]
+pub(crate) mod examples;
 mod overlap;
 mod patch;
 mod schedule;

@@ -16,7 +16,7 @@ use lula_runner_api::{
 };
 
 use super::{RunnerPort, RunnerPortError, workspace_of};
-use crate::team::repository_run;
+use crate::team::{BEFORE, repository_run};
 use crate::work::CodingState;
 use crate::world::ProgressObserver;
 
@@ -46,6 +46,9 @@ impl RunnerPortClient {
     pub async fn clear_team(&self, known: &RunState<CodingState>) -> Result<(), RunnerPortError> {
         let run = &known.progress.run;
         let agents = known.state.agents(run);
+        if known.state.chat.is_some() {
+            self.clear(&repository_run(run, BEFORE)).await?;
+        }
         for repo in 1..known.state.repositories.len() {
             self.clear(&repository_run(run, repo)).await?;
         }

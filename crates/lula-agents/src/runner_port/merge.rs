@@ -1,5 +1,6 @@
 //! What the runner says of a merge, as the coder that tries again is told.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use lula_repair::trial::ProjectTestResults;
@@ -17,6 +18,9 @@ pub enum MergeOutcome {
         commit: String,
         /// What the tests say of the merged files, where they were run.
         tests: Option<Box<ProjectTestResults>>,
+        /// Tests that passed before and failed here, and fail without the change too.
+        #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+        flaky: BTreeSet<String>,
     },
     /// It does not fit.
     Misfit {
@@ -34,7 +38,15 @@ pub enum MergeOutcome {
 impl From<MergeAgentChangeResult> for MergeOutcome {
     fn from(result: MergeAgentChangeResult) -> Self {
         match result {
-            MergeAgentChangeResult::Merged { commit, tests } => Self::Merged { commit, tests },
+            MergeAgentChangeResult::Merged {
+                commit,
+                tests,
+                flaky,
+            } => Self::Merged {
+                commit,
+                tests,
+                flaky,
+            },
             MergeAgentChangeResult::Unclear { why, .. } => Self::Unclear { why },
             MergeAgentChangeResult::Conflict {
                 files,

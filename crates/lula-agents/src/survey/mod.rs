@@ -13,8 +13,10 @@ use lula_index::{
     cache_name, estimate, silent_names, task_places, task_terms,
 };
 use lula_protocol::call::SearchFiles;
-use lula_protocol::output::DirectoryEntry;
-use lula_protocol::{ProtocolVersion, ToolAction, ToolCall, WorkspaceId};
+use lula_protocol::output::{DirectoryEntry, SearchMatch};
+use lula_protocol::{
+    ProtocolVersion, ToolAction, ToolCall, ToolOutcome, ToolOutputDetails, ToolResult, WorkspaceId,
+};
 use lula_repair::trial::tail;
 use serde::{Deserialize, Serialize};
 
@@ -282,13 +284,13 @@ async fn elsewhere(
                 ..SearchFiles::default()
             }),
         };
-        let said = Reply::of(runner.call(&call).await?, usize::MAX)?;
-        if said.failed {
-            continue;
-        }
-        let lines = said.text.lines().filter(|line| line.contains(&term.text));
+        let lines = matches(runner.call(&call).await?)?.into_iter();
+        let lines = lines.filter(|found| found.text.contains(&term.text));
         let mut lines: Vec<(FileStanding, String)> = lines
-            .map(|line| (standing_of(line), begin(line, LINE).to_owned()))
+            .map(|SearchMatch { path, line, text }| {
+                let shown = format!("{path}:{line}:{text}");
+                (FileStanding::of(&path), begin(&shown, LINE).to_owned())
+            })
             .filter(|(standing, _)| *standing < FileStanding::Noise)
             .collect();
         lines.sort_by_key(|(standing, _)| *standing);
@@ -303,9 +305,16 @@ async fn elsewhere(
     Ok(hits.into_iter().map(|(_, line)| line).collect())
 }
 
-/// The standing of the file that a found line names.
-fn standing_of(line: &str) -> FileStanding {
-    FileStanding::of(line.split(':').next().unwrap_or_default())
+/// The lines that a search found; none where it could not search. Where people are asked first there
+/// is no answer yet.
+fn matches(result: ToolResult) -> Result<Vec<SearchMatch>, RunnerPortError> {
+    match result.outcome {
+        ToolOutcome::Done { output } => Ok(match output.details {
+            Some(ToolOutputDetails::Matches { matches, .. }) => matches,
+            _ => Vec::new(),
+        }),
+        outcome => Reply::of(ToolResult { outcome, ..result }, usize::MAX).map(|_| Vec::new()),
+    }
 }
 
 /// The end of what tests said, for ranking.

@@ -139,6 +139,10 @@ pub fn agent_run(parent: &RunId, step: &StepId, attempt: u32) -> RunId {
     RunId::from_parts(0, derived(&format!("{parent}/{step}/{attempt}")))
 }
 
+/// A number that no repository of a run has: that of a workspace which is as the first repository was
+/// before anything was changed.
+pub(crate) const BEFORE: usize = 1 << 20;
+
 /// The name that the work of a run in one of its repositories goes by; its own in the first.
 pub fn repository_run(run: &RunId, number: usize) -> RunId {
     match number {

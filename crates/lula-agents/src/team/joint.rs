@@ -81,6 +81,9 @@ pub struct SharedPlan {
     pub wishes: PlanChangeRequests,
     /// What the tests say of what is merged so far, by repository.
     pub tests: BTreeMap<usize, ProjectTestResults>,
+    /// Tests that were seen to pass and to fail before anything was merged, by repository.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub flaky: BTreeMap<usize, BTreeSet<String>>,
 }
 
 impl SharedPlan {
@@ -97,6 +100,7 @@ impl SharedPlan {
             refused: 0,
             wishes: PlanChangeRequests::default(),
             tests: BTreeMap::new(),
+            flaky: BTreeMap::new(),
         }
     }
 
@@ -189,6 +193,30 @@ impl SharedPlan {
         }
     }
 
+    /// Takes note of tests that fail without a change as well as with it. Once something else was merged
+    /// that may be why: then they are not excused.
+    pub(crate) fn note_flaky(&mut self, repo: usize, flaky: &BTreeSet<String>) {
+        let mut merged = self.dag.steps.values().filter(|entry| {
+            entry.step.repo == repo
+                && matches!(entry.status, StepStatus::Merged { commit: Some(_) })
+        });
+        // The one that this was seen with is among them, or is about to be.
+        if !flaky.is_empty() && merged.nth(1).is_none() {
+            self.flaky.entry(repo).or_default().extend(flaky.clone());
+        }
+    }
+
+    /// What the tests of a repository said at first, with what is known to be flaky since.
+    pub fn steady(&self, repo: usize, mut first: TestBaseline) -> TestBaseline {
+        if let (Some(flaky), TestRunAttempt::Ran(results)) =
+            (self.flaky.get(&repo), &mut first.looked)
+        {
+            results.passing.retain(|id| !flaky.contains(id));
+            results.flaky.extend(flaky.iter().cloned());
+        }
+        first
+    }
+
     /// Whether something was merged in a repository.
     pub fn changed(&self, repo: usize) -> bool {
         self.dag.steps.values().any(|entry| {
@@ -265,28 +293,12 @@ impl SharedPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{PathScope, PlanBounds, PlanStep};
+    use crate::plan::examples::{dag, step};
     use lula_protocol::BudgetDimension;
 
     fn joint(names: &[&str]) -> SharedPlan {
-        let steps = names.iter().map(|name| PlanStep {
-            id: StepId::new(name).unwrap(),
-            repo: 0,
-            goal: "x".to_owned(),
-            deps: Vec::new(),
-            scope: PathScope::new(&[name]).unwrap(),
-            budget: BudgetAmounts::none(),
-            acceptance: Vec::new(),
-            role: "coder".to_owned(),
-            interfaces: String::new(),
-        });
-        let bounds = PlanBounds {
-            repositories: 1,
-            roles: &["coder"],
-            left: BudgetAmounts::none(),
-        };
-        let dag = PlanGraph::new(steps.collect(), StepFailurePolicy::Isolated, &bounds).unwrap();
-        SharedPlan::new(dag, AgentRoles::built_in(), Vec::new())
+        let steps = names.iter().map(|name| step(name, &[], &[name]));
+        SharedPlan::new(dag(steps.collect()), AgentRoles::built_in(), Vec::new())
     }
 
     #[test]
@@ -337,5 +349,36 @@ mod tests {
         assert_eq!(joint.next(2), SharedPlanMove::Amend(id.clone()));
         joint.considered.insert(id);
         assert_eq!(joint.next(2), SharedPlanMove::Move(SchedulerMove::Wait));
+    }
+
+    #[test]
+    fn a_test_that_was_flaky_before_anything_was_merged_counts_nowhere_later() {
+        let set = |id: &str| BTreeSet::from([id.to_owned()]);
+        let first = || TestBaseline {
+            looked: TestRunAttempt::Ran(ProjectTestResults {
+                passing: &set("a") | &set("b"),
+                ..ProjectTestResults::default()
+            }),
+            ..TestBaseline::default()
+        };
+        let mut joint = joint(&["a", "b"]);
+        for (name, seen) in [("a", "a"), ("b", "b")] {
+            let id = StepId::new(name).unwrap();
+            let run = RunId::from_parts(1, [0; 10]);
+            joint.advance(&StepTransition::Leased {
+                id: id.clone(),
+                run,
+            });
+            joint.advance(&StepTransition::AwaitingMerge { id: id.clone() });
+            let commit = Some("c".to_owned());
+            joint.advance(&StepTransition::Merged { id, commit });
+            joint.note_flaky(0, &set(seen));
+        }
+        let steady = joint.steady(0, first());
+        let results = steady.looked.results().unwrap();
+        assert_eq!(results.flaky, set("a"));
+        // What was merged first may be why that one fails now and then.
+        assert_eq!(results.passing, set("b"));
+        assert_eq!(joint.steady(1, first()), first());
     }
 }

@@ -21,6 +21,7 @@ pub mod wish;
 use serde::{Deserialize, Serialize};
 
 pub use contest::{CandidateContest, ContestCandidate, ContestDecision, OthersTests};
+pub(crate) use handoff::BEFORE;
 pub use handoff::{
     AgentHandoff, AgentInput, AuthorityExcess, RunAuthority, agent_run, repository_run,
 };

@@ -45,27 +45,11 @@ pub fn notes_for<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{PathScope, PlanBounds, PlanStep, StepFailurePolicy};
-    use lula_protocol::BudgetAmounts;
+    use crate::plan::examples::{dag, step};
 
     fn plan() -> PlanGraph {
-        let steps = ["alpha", "beta", "alpha-resolve2"].map(|name| PlanStep {
-            id: StepId::new(name).unwrap(),
-            repo: 0,
-            goal: "x".to_owned(),
-            deps: Vec::new(),
-            scope: PathScope::new(&[name]).unwrap(),
-            budget: BudgetAmounts::none(),
-            acceptance: Vec::new(),
-            role: "coder".to_owned(),
-            interfaces: String::new(),
-        });
-        let bounds = PlanBounds {
-            repositories: 1,
-            roles: &["coder"],
-            left: BudgetAmounts::none(),
-        };
-        PlanGraph::new(steps.to_vec(), StepFailurePolicy::Isolated, &bounds).unwrap()
+        let steps = ["alpha", "beta", "alpha-resolve2"];
+        dag(steps.map(|name| step(name, &[], &[name])).to_vec())
     }
 
     #[test]

@@ -57,7 +57,7 @@ impl WholeReview {
     /// The review in one line.
     pub fn told(&self) -> String {
         if let Some(why) = &self.missing {
-            return format!("nobody compared the whole with the task: {why}");
+            return format!("no model compared the whole with the task: {why}");
         }
         let found = match self.doubts.len() {
             0 => "no doubts".to_owned(),

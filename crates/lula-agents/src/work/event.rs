@@ -1,6 +1,6 @@
 //! What changes the state of a run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lula_protocol::{BudgetAmounts, EffectId, RunId};
 use lula_repair::trial::ProjectTestResults;
@@ -12,6 +12,7 @@ use super::parts::{
 };
 use super::repository::RepositoryEvent;
 use crate::agent_pool::AgentResult;
+use crate::chat::ChatEvent;
 use crate::guidelines::{ChangeConfidence, StepRating};
 use crate::lessons::LessonSelection;
 use crate::model_choice::ModelShareOfRun;
@@ -161,6 +162,9 @@ pub enum RunStateEvent {
         tests: Option<Box<ProjectTestResults>>,
         /// What did not fit, where it did not.
         candidate: Option<RejectedMerge>,
+        /// Tests that passed before and failed here, and fail without the change too.
+        #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+        flaky: BTreeSet<String>,
     },
     /// Several try the same: these.
     Entered {
@@ -192,6 +196,13 @@ pub enum RunStateEvent {
     Reworded { text: String },
     /// A fork goes on with another model first.
     Preferring { model: String },
+    /// Something happened in a chat.
+    Chat {
+        /// Which thing in a row it is: no two visits of a chat are the same.
+        number: u32,
+        #[serde(rename = "is")]
+        what: ChatEvent,
+    },
     /// Something happened in the repositories of the run.
     #[serde(untagged)]
     Repository(RepositoryEvent),

@@ -9,6 +9,7 @@ use lula_protocol::RunId;
 use lula_runner_api::DeliveredView;
 use serde::{Deserialize, Serialize};
 
+use crate::chat::{ChatEvent, ChatState};
 use crate::guidelines::{ChangeConfidence, StepRating};
 use crate::intent::{is_meant, of_old_log};
 use crate::lessons::LessonSelection;
@@ -96,6 +97,9 @@ pub struct CodingState {
     /// What a model doubts that compared the whole with the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review: Option<WholeReview>,
+    /// How far a chat is, where the run is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chat: Option<Box<ChatState>>,
 }
 
 impl CodingState {
@@ -107,8 +111,12 @@ impl CodingState {
         if let Some(first) = repositories.first_mut() {
             first.baseline = baseline;
         }
+        let chat = task
+            .chat
+            .map(|terms| Box::new(ChatState::begin(terms.silent)));
         Self {
             task,
+            chat,
             lane: TaskLane::Interactive,
             notes: Vec::new(),
             repositories,
@@ -219,6 +227,15 @@ impl CodingState {
         self.repositories.get(repo)?.baseline.as_ref()
     }
 
+    /// The same, with the tests that were found to be flaky since.
+    pub(crate) fn steady_baseline(&self, repo: usize) -> TestBaseline {
+        let known = self.baseline_of(repo).cloned().unwrap_or_default();
+        match &self.joint {
+            Some(joint) => joint.steady(repo, known),
+            None => known,
+        }
+    }
+
     /// The same with what the tests of the first repository are known to say.
     #[must_use]
     pub(crate) fn knowing(mut self, baseline: TestBaseline) -> Self {
@@ -283,6 +300,10 @@ impl CodingState {
             RunStateEvent::Briefed { brief } => self.brief = Some(brief.clone()),
             RunStateEvent::Asked { part } => self.parts.push(part.clone()),
             RunStateEvent::Coded { by, summary } => {
+                if let Some(chat) = &mut self.chat {
+                    chat.repairing = false;
+                    chat.shown = Some(summary.clone());
+                }
                 self.made = Some((by.clone(), summary.clone()));
                 // What was judged before is not what is there now.
                 self.proposal = None;
@@ -297,7 +318,12 @@ impl CodingState {
                 self.conversation = Some(conversation.clone());
             }
             RunStateEvent::Executed { proposal } => self.proposal = Some(proposal.clone()),
-            RunStateEvent::Failed { failure } => self.failures.push(failure.clone()),
+            RunStateEvent::Failed { failure } => {
+                self.failures.push(failure.clone());
+                if let Some(chat) = &mut self.chat {
+                    chat.came_back(&format!("{}\n{}", failure.evidence, failure.detail));
+                }
+            }
             RunStateEvent::Retrying { retry } => {
                 if retry.target != RetryTarget::Conversation {
                     self.conversation = None;
@@ -312,6 +338,11 @@ impl CodingState {
                 self.undecided = UndecidedChange::of(self.proposal.as_ref(), evidence, verdict);
                 self.evidence = Some(evidence.as_ref().clone());
                 self.verdict = Some(verdict.clone());
+                if let (Some(chat), RunVerdict::Inconclusive { why }) = (&mut self.chat, verdict)
+                    && !chat.takes_unverified()
+                {
+                    chat.came_back(why);
+                }
             }
             RunStateEvent::Recalled { recalled } => self.recalled = Some(recalled.clone()),
             RunStateEvent::Rated { rating } => self.ratings.push(rating.clone()),
@@ -353,12 +384,24 @@ impl CodingState {
                 self.contested(event);
             }
             RunStateEvent::Reviewed { review } => self.review = Some(review.clone()),
+            RunStateEvent::Chat { what, .. } => self.talked(what),
             RunStateEvent::Steered { notes } => self.notes.extend(notes.iter().cloned()),
             RunStateEvent::Reworded { text } => self.task.reword(text),
             RunStateEvent::Preferring { model } => {
                 self.task.models.sort_by_key(|choice| choice.name != *model);
             }
         }
+    }
+
+    /// What happens in a chat. What is said first of all is the task.
+    fn talked(&mut self, what: &ChatEvent) {
+        let Some(chat) = &mut self.chat else { return };
+        match what {
+            ChatEvent::Said { text } if !chat.begun => text.clone_into(&mut self.task.text),
+            ChatEvent::Repairing => self.task.intent = Some(TaskIntent::Repair),
+            _ => {}
+        }
+        chat.apply(what);
     }
 
     /// What happens among several who try the same.
@@ -405,8 +448,12 @@ impl CodingState {
                 step,
                 tests,
                 candidate,
+                flaky,
             } => {
                 let repo = joint.dag.steps.get(step).map(|entry| entry.step.repo);
+                if let Some(repo) = repo {
+                    joint.note_flaky(repo, flaky);
+                }
                 if let (Some(tests), Some(repo)) = (tests, repo) {
                     joint.tests.insert(repo, tests.as_ref().clone());
                 }

@@ -1,6 +1,7 @@
 //! Attacking a tier with every built-in probe.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 
 use lula_protocol::IsolationTier;
 use lula_sandbox::probes::{AttackOutcome, AttackReport, AttackResult, TierAttack};
@@ -60,21 +61,39 @@ fn strongest(engine: &SandboxEngine) -> Option<IsolationTier> {
 /// What came of an attack, in a few words.
 pub fn summary(report: &AttackReport) -> String {
     let total = report.probes.len();
-    let unlimited = report.count(AttackOutcome::Unlimited);
     let held = report.count(AttackOutcome::Held);
-    if held == total {
-        format!("{total} probes, all held")
-    } else if report.held() {
-        format!("{held} probes, all held; {unlimited} about limits that are not in force here")
-    } else {
-        format!("{} of {total} probes not held", total - held - unlimited)
+    let bad = report.count(AttackOutcome::Broken) + report.count(AttackOutcome::Error);
+    if bad > 0 {
+        return format!("{bad} of {total} probes not held");
     }
+    if held == 0 {
+        return "no probe could be tried: nothing is known of the sandbox".to_owned();
+    }
+    let mut said = format!("{held} probes, all held");
+    for (outcome, why) in [
+        (
+            AttackOutcome::Unlimited,
+            "about limits that are not in force here",
+        ),
+        (AttackOutcome::Untried, "cannot be tried here"),
+    ] {
+        let count = report.count(outcome);
+        if count > 0 {
+            let _ = write!(said, "; {count} {why}");
+        }
+    }
+    said
 }
 
 /// How many probes were held off, by family.
 pub fn families(report: &AttackReport) -> Vec<ProbeFamily> {
     let mut families = BTreeMap::<_, (usize, usize)>::new();
-    let attacked = |probe: &&AttackResult| probe.outcome != AttackOutcome::Unlimited;
+    let attacked = |probe: &&AttackResult| {
+        !matches!(
+            probe.outcome,
+            AttackOutcome::Unlimited | AttackOutcome::Untried
+        )
+    };
     for probe in report.probes.iter().filter(attacked) {
         let (held, all) = families.entry(probe.family).or_default();
         *held += usize::from(probe.outcome == AttackOutcome::Held);

@@ -9,13 +9,16 @@ mod mailbox;
 pub mod model_endpoints;
 mod observer;
 pub mod signals;
+pub mod step_stop;
 pub mod worker;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use lula_agents::runner_port::RunnerPortClient;
-use lula_agents::{AgentPoolPort, CodingGraph, CodingState, RunTask, RunWorld, RunnerPort};
+use lula_agents::{
+    AgentPoolPort, AnswerObserver, CodingGraph, CodingState, RunTask, RunWorld, RunnerPort,
+};
 use lula_graph::{
     CancellationToken, EffectWorld, EngineOptions, GraphEngine, RestReason, RunStart, RunState,
 };
@@ -33,6 +36,7 @@ use crate::store::{self, DriverStore};
 use crate::story::follow::RunLogFollower;
 use agent_pool::AgentPool;
 use mailbox::{AgentPoolMember, PlanChangeMailbox};
+use step_stop::{StepStop, StoppableWorld};
 use worker::RunBlocker;
 
 pub use keys::DriverKeys;
@@ -40,6 +44,8 @@ pub use observer::{NoObserver, Observer};
 
 /// So often a step that cannot be done now is tried again before the run is put down.
 const PATIENCE: u32 = 5;
+/// After how many visits a chat is stopped.
+const CHAT_VISITS: u64 = 1_000_000;
 /// How long the step under way may take after Ctrl-C.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -50,6 +56,8 @@ pub struct StopRequest {
     pub once: CancellationToken,
     /// Set by the second.
     pub twice: CancellationToken,
+    /// Stops a step of a chat, or the turn it is in.
+    pub step: StepStop,
 }
 
 /// Everything a run is driven with.
@@ -109,10 +117,13 @@ pub async fn begin_as(
     task: &RunTask,
     limits: BudgetAmounts,
 ) -> Result<RunId, HostError> {
+    let usual = RunStart::default();
     let start = RunStart {
         limits,
         run: Some(run),
-        ..RunStart::default()
+        // A chat ends when its person says so.
+        max_visits: task.chat.map_or(usual.max_visits, |_| CHAT_VISITS),
+        ..usual
     };
     Ok(engine.start(task, &start).await?)
 }
@@ -192,10 +203,16 @@ impl Driver {
             let observer = Arc::clone(&observer);
             move |_: &RunId, node: &str, _: u32| observer.visiting(node)
         };
+        let answers: AnswerObserver = {
+            let observer = Arc::clone(&observer);
+            Arc::new(move |delta| observer.answering(delta))
+        };
         let workshop = RunWorld::new(port, models, Arc::new(say))
             .with_agents(Arc::clone(&agents) as Arc<dyn AgentPoolPort>)
+            .heard_by(answers)
             .fenced(fence)
             .indexed_in(index);
+        let workshop = StoppableWorld::new(Arc::new(workshop), stop.step.clone());
         let world = Arc::new(TracedWorld(Arc::new(workshop)));
         let options = EngineOptions {
             on_visit: Some(Arc::new(visit)),

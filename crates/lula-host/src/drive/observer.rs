@@ -4,6 +4,7 @@ use std::io;
 
 use lula_agents::CodingState;
 use lula_graph::RunState;
+use lula_models::wire::StreamDelta;
 use lula_protocol::ApprovalDecision;
 
 use super::consent::RunApprovalQuestion;
@@ -25,6 +26,9 @@ pub trait Observer: Send + Sync {
 
     /// The same of an agent that works on a task.
     fn agent_doing(&self, _task: &str, _what: &str) {}
+
+    /// A model's answer grows by this. For a display of the moment: what counts is in the log.
+    fn answering(&self, _delta: &StreamDelta) {}
 
     /// Something is in the log.
     fn happened(&self, _moment: &StoryEvent, _teller: &StoryTeller) {}

@@ -56,6 +56,7 @@ impl HostError {
             | Self::NotUndone(_)
             | Self::RunStuck { .. }
             | Self::NoChoice(_)
+            | Self::NoChat(_)
             | Self::NotOffered { .. }
             | Self::PartOfAnother { .. } => Code::RunRefused,
             Self::Scratch(_)
@@ -97,6 +98,7 @@ impl HostError {
             | Self::BadPrices(_)
             | Self::BadLogFilter { .. }
             | Self::BadLogFormat(_)
+            | Self::CommitsNotHeld(_)
             | Self::RunnerAddress(_) => Code::BadValue,
             Self::Server(report) => report.code,
             Self::NoRuntime(_) | Self::Watch(_) | Self::Internal(_) => Code::Internal,
@@ -138,6 +140,7 @@ impl HostError {
             | Self::NoteRefused(_)
             | Self::NoSuchRun(_)
             | Self::NoChoice(_)
+            | Self::NoChat(_)
             | Self::NotOffered { .. }
             | Self::ModelName(_)
             | Self::BadCapability { .. }
@@ -157,6 +160,7 @@ impl HostError {
             | Self::BadPolicy { .. }
             | Self::Workspace { .. }
             | Self::WorkspaceTooWide(_)
+            | Self::CommitsNotHeld(_)
             | Self::RunnerAddress(_) => RunExit::Usage,
             Self::RunBusy { .. }
             | Self::HealerBusy(_)
@@ -241,6 +245,7 @@ impl HostError {
             }
             Self::NothingWaits(_) => "`lula workspaces` lists all there are; name one by its id",
             Self::NoBranches(_) => "`lula workspaces --branches` lists them",
+            Self::NoChat(_) => "`lula chat` begins one; `lula steer` says something to any run",
             Self::RunOver(_) => "`lula show` tells what came of it; `lula fork` goes on otherwise",
             Self::NotUndone(_) => "`lula show` tells what the run delivered",
             Self::NoQuestion(_) => "`lula approvals` lists other questions",
@@ -289,6 +294,9 @@ impl HostError {
                 "change to the project's own directory, or name it with --workspace"
             }
             Self::RunnerAddress(_) => "correct runner.address, or leave it empty",
+            Self::CommitsNotHeld(_) => {
+                "leave runner.address empty, or let its rules decide: --commits rules"
+            }
             Self::Engine(_)
             | Self::NotEnded(_)
             | Self::Background { .. }

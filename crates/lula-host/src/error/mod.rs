@@ -171,6 +171,9 @@ pub enum HostError {
     /// A run waits for no choice.
     #[error("{0} waits for no choice")]
     NoChoice(RunId),
+    /// A run is no chat.
+    #[error("{0} is no chat: its coder is not talked with")]
+    NoChat(RunId),
     /// A run does not offer that.
     #[error("{choice:?} is nothing {run} offers")]
     NotOffered {
@@ -260,6 +263,11 @@ pub enum HostError {
     /// `runner.address` is no address.
     #[error("{0}")]
     RunnerAddress(String),
+    /// A runner of its own rules was to hold commits back.
+    #[error(
+        "the runner at {0} decides about commits by its own rules: they cannot be held back from here"
+    )]
+    CommitsNotHeld(String),
     /// A sandbox's policy cannot be read.
     #[error("cannot use {} as a policy: {error}", path.display())]
     PolicyFile {

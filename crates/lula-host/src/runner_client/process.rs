@@ -25,10 +25,13 @@ use crate::network;
 pub struct RunnerProcess {
     repositories: Vec<PathBuf>,
     beforehand: bool,
+    /// Whether an approver is asked before a held change reaches the operator's files.
+    hold_commits: bool,
 }
 
 /// A runner that answers, asked by a process that can still reach the repositories.
 pub struct ConnectedRunner {
+    client: RunnerClient,
     runner: RunnerPortClient,
     repositories: Vec<PathBuf>,
     /// Ends with this value, where it is our own.
@@ -56,6 +59,17 @@ impl RunnerProcess {
         Self {
             repositories: all.map(PathBuf::from).collect(),
             beforehand,
+            hold_commits: false,
+        }
+    }
+
+    /// For a directory that an agent from elsewhere works on. With `hold_commits` its rules ask an approver
+    /// before a change is committed, whatever else they say.
+    pub fn for_directory(directory: PathBuf, hold_commits: bool) -> Self {
+        Self {
+            repositories: vec![directory],
+            beforehand: false,
+            hold_commits,
         }
     }
 
@@ -64,9 +78,14 @@ impl RunnerProcess {
         let Self {
             repositories,
             beforehand,
+            hold_commits,
         } = self;
         let configured = installation.config.get(&keys::RUNNER_ADDRESS);
         if !configured.is_empty() {
+            // Its rules are its own: what is asked of it cannot tighten them.
+            if hold_commits {
+                return Err(HostError::CommitsNotHeld(configured));
+            }
             let address = configured
                 .parse::<RunnerAddress>()
                 .map_err(|error| HostError::RunnerAddress(error.to_string()))?;
@@ -74,7 +93,8 @@ impl RunnerProcess {
             let client = RunnerClient::new(address, key.map(Into::into));
             client.capabilities().await?;
             return Ok(ConnectedRunner {
-                runner: RunnerPortClient::new(client),
+                runner: RunnerPortClient::new(client.clone()),
+                client,
                 repositories,
                 own: None,
             });
@@ -93,6 +113,9 @@ impl RunnerProcess {
         for repository in &repositories {
             spawn = spawn.root(repository);
         }
+        if hold_commits {
+            spawn = spawn.argument("--hold-commits");
+        }
         if beforehand {
             spawn = spawn.argument("--approve").argument("auto");
         }
@@ -108,6 +131,7 @@ impl RunnerProcess {
         }
         let own = spawn.start().await?;
         Ok(ConnectedRunner {
+            client: own.client().clone(),
             runner: RunnerPortClient::new(own.client().clone()),
             repositories,
             own: Some(own),
@@ -116,6 +140,11 @@ impl RunnerProcess {
 }
 
 impl ConnectedRunner {
+    /// How to ask it. The runner ends with this value, where it is our own.
+    pub fn client(&self) -> &RunnerClient {
+        &self.client
+    }
+
     /// Locks this process out of the repositories and of everything but what it needs to think, for
     /// good. Refused where there is a second thread: it would not hold for that one.
     pub fn lock_in(

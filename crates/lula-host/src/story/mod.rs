@@ -11,6 +11,7 @@
 
 mod acts;
 pub mod board;
+mod chat;
 pub mod contest;
 pub mod environment;
 pub mod evidence;

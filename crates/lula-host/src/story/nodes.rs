@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{StoryEventKind, StoryTeller, Words, read, words};
 use crate::story::facts::{TestTally, base, first_line, looked_text, place, proposal_text};
-use crate::story::{contest, plan};
+use crate::story::{chat, contest, plan};
 
 impl StoryTeller {
     /// The end of a node, with what it found out.
@@ -173,6 +173,7 @@ impl StoryTeller {
             RunStateEvent::Repository(RepositoryEvent::Tested { baseline, .. }) => {
                 (looked_text(&baseline.looked), None)
             }
+            RunStateEvent::Chat { what, .. } => chat::summary(what),
             RunStateEvent::Steered { notes } => (format!("heard {} notes", notes.len()), None),
             other => plan::summary(other)
                 .or_else(|| contest::summary(other))

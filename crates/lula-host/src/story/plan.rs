@@ -2,6 +2,9 @@
 
 use lula_agents::work::RunStateEvent;
 
+/// Most tests that are named in one line.
+const NAMED: usize = 5;
+
 /// What happened among several agents, in words.
 pub fn summary(event: &RunStateEvent) -> Option<(String, Option<bool>)> {
     use lula_agents::plan::StepTransition;
@@ -34,6 +37,18 @@ pub fn summary(event: &RunStateEvent) -> Option<(String, Option<bool>)> {
             let first = answer.text.lines().next().unwrap_or_default();
             let text = format!("{step} wants another plan: {first}");
             (text, Some(!answer.failed))
+        }
+        RunStateEvent::Merged { step, flaky, .. } if !flaky.is_empty() => {
+            let names: Vec<&str> = flaky.iter().map(String::as_str).take(NAMED).collect();
+            let more = match flaky.len() - names.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let text = format!(
+                "flaky, and not held against {step}: {}{more} failed, and without it too",
+                names.join(", ")
+            );
+            (text, None)
         }
         RunStateEvent::Reviewed { review } => {
             let mut text = format!("the whole beside the task: {}", review.told());

@@ -294,6 +294,45 @@ fn a_runner_in_a_chain_tells_its_tests_whatever_the_rest_of_the_chain_does() {
     assert_eq!(report.outcome, RepairOutcome::Fixed, "{report:?}");
 }
 
+/// Starts itself once more to measure coverage, as node-tap 14 to 17 do.
+const TAP_RUN: &str = r"#!/usr/bin/env node
+if (!process.env.NYC_CONFIG && !process.argv.includes('--no-coverage')) {
+  const { spawnSync } = require('node:child_process');
+  const env = { ...process.env, NYC_CONFIG: '{}' };
+  process.exit(spawnSync(process.execPath, process.argv.slice(1), { env, stdio: 'inherit' }).status);
+}
+const { total } = require('../../../cart.js');
+let failed = 0;
+const is = (name, found, wanted) => {
+  failed += found !== wanted;
+  console.log(`${found === wanted ? 'ok' : 'not ok'} - ${name}`);
+};
+is('nothing', total([], 5), 0);
+is('limit', total([1, 5, 9], 5), 6);
+console.log('1..2');
+process.exitCode = failed ? 1 : 0;
+";
+
+#[test]
+fn node_tap_is_heard_where_it_measures_coverage() {
+    let folder = project(&[
+        (
+            "package.json",
+            r#"{"scripts":{"test":"node node_modules/tap/bin/run.js"}}"#,
+        ),
+        (
+            "cart.js",
+            "exports.total = (items, limit) => items.filter((x) => x < limit).reduce((a, b) => a + b, 0);\n",
+        ),
+        ("node_modules/tap/package.json", r#"{"version":"16.3.10"}"#),
+        ("node_modules/tap/bin/run.js", TAP_RUN),
+    ]);
+    let report = mend(&folder).unwrap();
+    assert_eq!(report.failing, ["limit"]);
+    assert_eq!((report.before.passed, report.before.failed), (1, 1));
+    assert_eq!(report.outcome, RepairOutcome::Fixed, "{report:?}");
+}
+
 #[test]
 fn tests_of_one_name_in_a_file_count_one_by_one() {
     let folder = project(&[(

@@ -1,17 +1,21 @@
 //! The merge queue: an agent's commit is merged into its integration branch when git merges it and
 //! the tests of the merged files say nothing worse; otherwise nothing is changed.
 
+mod judgement;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lula_protocol::Principal;
 use lula_repair::TestSelection;
-use lula_repair::trial::{self, ProjectTestResults, TestBaseline, TestRunAttempt};
+use lula_repair::trial::{self, ProjectTestResults, TestBaseline};
 use lula_workspace::checkout::BranchDelivery;
-use lula_workspace::integration_branch::{BranchAdvance, Merge, StepName};
+use lula_workspace::integration_branch::{BranchAdvance, ExtractedTree, Merge, StepName};
 use lula_workspace::{ForkableProject, IntegrationBranch};
+use serde::{Deserialize, Serialize};
 
+use self::judgement::{FlakyTests, MergeTestVerdict};
 use super::RunnerService;
 use super::before::EffectRollback;
 use super::branches::{message, request_on, step};
@@ -82,6 +86,39 @@ impl RunnerEffect for MergeEffect<'_> {
     }
 }
 
+/// What tests said when a commit was merged, as it is kept beside the branch.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MergeNote {
+    results: Option<Box<ProjectTestResults>>,
+    /// Tests that failed, and do without the change as well.
+    flaky: BTreeSet<String>,
+}
+
+impl MergeNote {
+    fn read(bytes: &[u8]) -> Self {
+        serde_json::from_slice(bytes).unwrap_or_else(|_| Self {
+            // As earlier versions left it: the results alone.
+            results: serde_json::from_slice(bytes).unwrap_or_default(),
+            flaky: BTreeSet::new(),
+        })
+    }
+
+    fn told(self, commit: String) -> MergeAgentChangeResult {
+        MergeAgentChangeResult::Merged {
+            commit,
+            tests: self.results,
+            flaky: self.flaky,
+        }
+    }
+}
+
+/// The files of a tree, to be tested in forks.
+struct TestableTree {
+    ground: SandboxedForkSource,
+    _files: ExtractedTree,
+}
+
 impl RunnerService {
     /// Merges an agent's commit into its integration branch, one after the other.
     pub fn merge(
@@ -120,9 +157,8 @@ impl RunnerService {
         // Done before a crash, perhaps: a caller that asks again is told the same again.
         if let Some(commit) = branch.merged_by(&order.commit)? {
             let note = branch.note(&order.commit)?;
-            let tests = note.and_then(|note| serde_json::from_slice(&note).ok());
-            let tests: Option<Box<ProjectTestResults>> = tests.unwrap_or_default();
-            return Ok(MergeAgentChangeResult::Merged { commit, tests });
+            let note = note.map(|note| MergeNote::read(&note));
+            return Ok(note.unwrap_or_default().told(commit));
         }
         branch.sweep();
         for _ in 0..TRIES {
@@ -130,16 +166,16 @@ impl RunnerService {
             if !merge.conflicts.is_empty() {
                 return conflict(branch, &merge);
             }
-            let tests = match &order.tests.before {
+            let note = match &order.tests.before {
                 Some(before) if !branch.same_files(&merge.onto, &merge.tree)? => {
                     match self.test_merged(branch, &merge, (before, &order.tests), halt)? {
-                        Ok(results) => results,
+                        Ok(note) => note,
                         Err(worse) => return Ok(worse),
                     }
                 }
-                _ => None,
+                _ => MergeNote::default(),
             };
-            let note = serde_json::to_vec(&tests).map_err(|error| {
+            let kept = serde_json::to_vec(&note).map_err(|error| {
                 RequestRefusal::Internal(format!("a note cannot be written: {error}"))
             })?;
             let commit = BranchDelivery {
@@ -147,13 +183,34 @@ impl RunnerService {
                 message: &order.message,
                 at: order.at,
             };
-            if let BranchAdvance::Merged(commit) = branch.advance(&merge, &commit, &note)? {
-                return Ok(MergeAgentChangeResult::Merged { commit, tests });
+            if let BranchAdvance::Merged(commit) = branch.advance(&merge, &commit, &kept)? {
+                return Ok(note.told(commit));
             }
         }
         Err(RequestRefusal::Busy(
             "the integration branch moves too often: send it again".to_owned(),
         ))
+    }
+
+    fn testable(
+        &self,
+        branch: &IntegrationBranch,
+        tree: &str,
+        halt: &Arc<CommandStopper>,
+    ) -> Result<TestableTree, RequestRefusal> {
+        let files = branch.extract(tree)?;
+        let project = ForkableProject::at(&files.path())
+            .map_err(|error| {
+                RequestRefusal::Internal(format!("merged files cannot be used: {error}"))
+            })?
+            .over(files.below())
+            .in_layers(self.forks());
+        let ground =
+            SandboxedForkSource::on(self.engine.clone(), project, self.setup.policy.clone())?;
+        Ok(TestableTree {
+            ground: ground.stopping(Arc::clone(halt)),
+            _files: files,
+        })
     }
 
     /// What the merged files say: their results, or what stands against the merge.
@@ -163,19 +220,9 @@ impl RunnerService {
         merge: &Merge,
         (before, asked): (&TestBaseline, &MergeTestRequirement),
         halt: &Arc<CommandStopper>,
-    ) -> Result<Result<Option<Box<ProjectTestResults>>, MergeAgentChangeResult>, RequestRefusal>
-    {
-        let extracted = branch.extract(&merge.tree)?;
-        let project = ForkableProject::at(&extracted.path())
-            .map_err(|error| {
-                RequestRefusal::Internal(format!("merged files cannot be used: {error}"))
-            })?
-            .over(extracted.below())
-            .in_layers(self.forks());
-        let policy = self.setup.policy.clone();
-        let wall = policy.limits.wall.millis();
-        let ground = SandboxedForkSource::on(self.engine.clone(), project, policy)?;
-        let ground = ground.stopping(Arc::clone(halt));
+    ) -> Result<Result<MergeNote, MergeAgentChangeResult>, RequestRefusal> {
+        let merged = self.testable(branch, &merge.tree, halt)?;
+        let wall = self.setup.policy.limits.wall.millis();
         let within = Duration::from_millis(asked.tests_ms.min(wall).max(1));
         let onto = merge.onto.clone();
         let unclear = |why: String| MergeAgentChangeResult::Unclear {
@@ -186,14 +233,29 @@ impl RunnerService {
             command: asked.command.clone(),
             folder: asked.folder.clone(),
         };
-        let after = match trial::baseline(&ground, &tests, within) {
+        let after = match trial::baseline(&merged.ground, &tests, within) {
             Ok(after) => after,
             Err(error) => return Ok(Err(unclear(error.to_string()))),
         };
-        let compared = compare(before, &after);
+        let mut compared = judgement::compare(before, &after);
+        let mut flaky = FlakyTests::default();
+        if let MergeTestVerdict::Worse { failing, .. } = &compared
+            && !failing.is_empty()
+        {
+            // Before a change is blamed: the same files once more, and those without it.
+            let base = self.testable(branch, &merge.onto, halt)?;
+            let look = |tree: &TestableTree| trial::baseline(&tree.ground, &tests, within);
+            if let (Ok(again), Ok(without)) = (look(&merged), look(&base)) {
+                flaky = judgement::flaky(failing, before, &again, &without);
+                let excused = flaky.all();
+                let [before, after] =
+                    [before, &after].map(|baseline| judgement::with_flaky(baseline, &excused));
+                compared = judgement::compare(&before, &after);
+            }
+        }
         let mut failed = Vec::new();
         for command in &asked.accept {
-            match trial::succeeds(&ground, command, &tests.folder, within) {
+            match trial::succeeds(&merged.ground, command, &tests.folder, within) {
                 Ok((true, _, _)) => {}
                 Ok((false, true, _)) => {
                     return Ok(Err(unclear(format!("{command:?} did not end in time"))));
@@ -205,15 +267,24 @@ impl RunnerService {
                 Err(error) => return Ok(Err(unclear(error.to_string()))),
             }
         }
-        let (failing, why) = match compared {
+        let (failing, mut why) = match compared {
             MergeTestVerdict::Unclear(why) => return Ok(Err(unclear(why))),
-            MergeTestVerdict::Fine(results) if failed.is_empty() => return Ok(Ok(results)),
+            MergeTestVerdict::Fine(results) if failed.is_empty() => {
+                return Ok(Ok(MergeNote {
+                    results,
+                    flaky: flaky.without_change,
+                }));
+            }
             MergeTestVerdict::Fine(_) => {
                 let why = format!("{} acceptance commands do not succeed", failed.len());
                 (Vec::new(), why)
             }
             MergeTestVerdict::Worse { failing, why } => (failing, why),
         };
+        if !flaky.all().is_empty() {
+            let names: Vec<String> = flaky.all().into_iter().take(NAMED).collect();
+            why = format!("{why}; flaky, and not counted: {}", names.join(", "));
+        }
         let messages = after.messages.into_iter();
         let messages = messages.filter(|(id, _)| failing.contains(id)).collect();
         Ok(Err(MergeAgentChangeResult::TestConflict {
@@ -258,145 +329,4 @@ fn conflict(
         ours,
         theirs,
     })
-}
-
-/// What tests after a merge say beside those before.
-#[derive(Debug, PartialEq, Eq)]
-enum MergeTestVerdict {
-    /// Nothing worse; the results, where there are some.
-    Fine(Option<Box<ProjectTestResults>>),
-    /// Tests fail that did not before, or a command does.
-    Worse { failing: Vec<String>, why: String },
-    /// It cannot be told, with the reason.
-    Unclear(String),
-}
-
-/// What passed must pass, and what was not known before must not fail. Pure.
-fn compare(before: &TestBaseline, after: &TestBaseline) -> MergeTestVerdict {
-    let known = before.looked.results().cloned().unwrap_or_default();
-    let mut now = match &after.looked.plain() {
-        TestRunAttempt::Ran(results) => results.clone(),
-        TestRunAttempt::NoTests if known.passing.is_empty() => return MergeTestVerdict::Fine(None),
-        TestRunAttempt::NoTests => {
-            return MergeTestVerdict::Worse {
-                failing: known.passing.into_iter().take(NAMED).collect(),
-                why: "no test is left that could be run".to_owned(),
-            };
-        }
-        TestRunAttempt::OutOfTime(ms) => {
-            let within = Duration::from_millis(*ms);
-            return MergeTestVerdict::Unclear(format!(
-                "the tests of the merged files did not end in {within:?}"
-            ));
-        }
-        TestRunAttempt::NotRun | TestRunAttempt::EnvironmentBroken(_) => {
-            return MergeTestVerdict::Unclear("the tests were not run".to_owned());
-        }
-        TestRunAttempt::CannotRun(_)
-            if matches!(before.looked.plain(), TestRunAttempt::CannotRun(_)) =>
-        {
-            return MergeTestVerdict::Fine(None);
-        }
-        TestRunAttempt::CannotRun(why) if known.passing.is_empty() => {
-            return MergeTestVerdict::Unclear(format!(
-                "the tests of the merged files cannot be run: {why}"
-            ));
-        }
-        TestRunAttempt::CannotRun(why) => {
-            return MergeTestVerdict::Worse {
-                failing: Vec::new(),
-                why: format!("the tests no longer run: {why}"),
-            };
-        }
-    };
-    // Not installed is not passed either.
-    now.failing.extend(after.unfixable.iter().cloned());
-    let excused: BTreeSet<&String> = known
-        .failing
-        .iter()
-        .chain(&known.flaky)
-        .chain(&before.unfixable)
-        .collect();
-    let lost = known
-        .passing
-        .iter()
-        .filter(|id| !now.passing.contains(*id) && !now.flaky.contains(*id));
-    let broken: BTreeSet<String> = lost
-        .chain(now.failing.iter().filter(|id| !excused.contains(id)))
-        .cloned()
-        .collect();
-    if broken.is_empty() {
-        return MergeTestVerdict::Fine(Some(Box::new(now)));
-    }
-    MergeTestVerdict::Worse {
-        why: match broken.len() {
-            1 => "1 test fails, or is gone, in the merged files".to_owned(),
-            many => format!("{many} tests fail, or are gone, in the merged files"),
-        },
-        failing: broken.into_iter().take(NAMED).collect(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn said(passing: &[&str], failing: &[&str]) -> TestBaseline {
-        let set = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect();
-        TestBaseline {
-            looked: TestRunAttempt::Ran(ProjectTestResults {
-                passing: set(passing),
-                failing: set(failing),
-                ..ProjectTestResults::default()
-            }),
-            ..TestBaseline::default()
-        }
-    }
-
-    fn unable(why: &str) -> TestBaseline {
-        TestBaseline {
-            looked: TestRunAttempt::CannotRun(why.to_owned()),
-            ..said(&[], &[])
-        }
-    }
-
-    fn worse(before: &TestBaseline, after: &TestBaseline) -> Vec<String> {
-        match compare(before, after) {
-            MergeTestVerdict::Worse { failing, .. } => failing,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn what_passed_must_pass_and_what_is_new_must_not_fail() {
-        let before = said(&["a", "b"], &["old"]);
-        let fine = compare(&before, &said(&["a", "b", "new"], &["old"]));
-        assert!(matches!(fine, MergeTestVerdict::Fine(Some(_))), "{fine:?}");
-        assert_eq!(worse(&before, &said(&["a"], &["b", "old"])), ["b"]);
-        assert_eq!(worse(&before, &said(&["a"], &[])), ["b"], "gone is no pass");
-        assert_eq!(worse(&before, &said(&["a", "b"], &["new"])), ["new"]);
-    }
-
-    #[test]
-    fn no_evidence_is_no_pass() {
-        let before = said(&["a"], &[]);
-        let none = TestBaseline {
-            looked: TestRunAttempt::NoTests,
-            ..said(&[], &[])
-        };
-        assert_eq!(worse(&before, &none), ["a"]);
-        assert!(matches!(
-            compare(&before, &unable("x")),
-            MergeTestVerdict::Worse { .. }
-        ));
-        assert!(matches!(
-            compare(&none, &unable("x")),
-            MergeTestVerdict::Unclear(_)
-        ));
-        assert_eq!(
-            compare(&unable("x"), &unable("x")),
-            MergeTestVerdict::Fine(None)
-        );
-        assert_eq!(worse(&unable("x"), &said(&[], &["a"])), ["a"]);
-    }
 }

@@ -1,4 +1,7 @@
 //! Searching file contents.
+//!
+//! Lines stand below the path of their file, which is told once: in an answer with context it would
+//! otherwise be a good part of what a model reads, and pays for in every turn after.
 
 use std::fmt::Write as _;
 use std::io;
@@ -6,9 +9,7 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{
-    BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch,
-};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 use lula_protocol::call::SearchFiles;
 use lula_protocol::output::SearchMatch;
 use lula_protocol::{TextOrigin, ToolOutput, ToolOutputDetails};
@@ -43,8 +44,8 @@ pub(super) fn lines(root: &WorkspaceRoot, asked: &SearchFiles) -> Result<ToolOut
     let walk = DirectoryWalk::new(None);
     let mut found = MatchCollector {
         path: String::new(),
+        is_headed: false,
         counts: asked.count,
-        context: context > 0,
         in_file: 0,
         matches: Vec::new(),
         text: String::new(),
@@ -65,6 +66,7 @@ pub(super) fn lines(root: &WorkspaceRoot, asked: &SearchFiles) -> Result<ToolOut
         };
         files += 1;
         met.path.clone_into(&mut found.path);
+        found.is_headed = false;
         // A file that cannot be read to its end has no further matches.
         let _ = searcher.search_file(&matcher, &file, &mut found);
         found.end_of_file();
@@ -109,9 +111,10 @@ fn matcher(asked: &SearchFiles) -> Result<RegexMatcher, ToolError> {
 
 struct MatchCollector {
     path: String,
+    /// Whether the path stands above the lines of the file that is searched.
+    is_headed: bool,
     /// Whether lines are only counted.
     counts: bool,
-    context: bool,
     /// Lines that match in the file that is searched.
     in_file: u64,
     matches: Vec<SearchMatch>,
@@ -139,6 +142,17 @@ impl MatchCollector {
         } else {
             let _ = writeln!(self.text, "{}:{count}", self.path);
         }
+    }
+
+    /// Shows a line below the path of its file.
+    fn show(&mut self, number: Option<u64>, sign: char, line: &str) {
+        if !self.is_headed {
+            self.is_headed = true;
+            let between = if self.text.is_empty() { "" } else { "\n" };
+            let _ = writeln!(self.text, "{between}{}", self.path);
+        }
+        let number = number.unwrap_or(0);
+        let _ = writeln!(self.text, "{number}{sign}{line}");
     }
 
     fn told(bytes: &[u8]) -> String {
@@ -169,11 +183,10 @@ impl Sink for MatchCollector {
             return Ok(true);
         }
         let line = Self::told(found.bytes());
-        let number = found.line_number().unwrap_or(0);
-        let _ = writeln!(self.text, "{}:{number}:{line}", self.path);
+        self.show(found.line_number(), ':', &line);
         self.matches.push(SearchMatch {
             path: self.path.clone(),
-            line: number,
+            line: found.line_number().unwrap_or(0),
             text: line,
         });
         Ok(true)
@@ -181,24 +194,16 @@ impl Sink for MatchCollector {
 
     fn context(&mut self, _: &Searcher, found: &SinkContext<'_>) -> Result<bool, io::Error> {
         if !self.is_full() {
-            let number = found.line_number().unwrap_or(0);
-            let line = Self::told(found.bytes());
-            let _ = writeln!(self.text, "{}-{number}-{line}", self.path);
+            self.show(found.line_number(), '-', &Self::told(found.bytes()));
         }
         Ok(true)
     }
 
     fn context_break(&mut self, _: &Searcher) -> Result<bool, io::Error> {
-        if self.context && !self.is_full() {
+        // Told before the first line of a file too, where nothing is to be told apart.
+        if self.is_headed && !self.is_full() {
             self.text.push_str("--\n");
         }
         Ok(true)
-    }
-
-    fn finish(&mut self, _: &Searcher, _: &SinkFinish) -> Result<(), io::Error> {
-        if self.context && self.in_file > 0 && !self.is_full() {
-            self.text.push_str("--\n");
-        }
-        Ok(())
     }
 }

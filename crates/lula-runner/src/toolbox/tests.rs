@@ -177,14 +177,14 @@ fn searching_finds_patterns_and_plain_text() {
         ("c", "f(1)\0"),
     ]);
     let found = |input| tree.call("search", input).unwrap().text;
-    assert_eq!(found(json!({"pattern": r"^\w = \d$"})), "a.py:2:y = 2\n");
+    assert_eq!(found(json!({"pattern": r"^\w = \d$"})), "a.py\n2:y = 2\n");
     assert_eq!(
         found(json!({"pattern": "f(1)", "literal": true})),
-        "a.py:1:x = f(1)\nb.txt:1:f(1)\n"
+        "a.py\n1:x = f(1)\n\nb.txt\n1:f(1)\n"
     );
     assert_eq!(
         found(json!({"pattern": "f(1)", "literal": true, "glob": "*.txt"})),
-        "b.txt:1:f(1)\n"
+        "b.txt\n1:f(1)\n"
     );
     for bad in ["(", "", "(?:a{1000}){1000}", "a\nb"] {
         let error = tree.call("search", json!({"pattern": bad})).unwrap_err();
@@ -193,11 +193,22 @@ fn searching_finds_patterns_and_plain_text() {
 }
 
 #[test]
+fn lines_that_a_search_found_stand_below_the_path_of_their_file() {
+    let tree = Tree::of(&[("a", "one\nx\ntwo\n3\n4\nx\n"), ("b", "x\n"), ("c", "y\n")]);
+    let found = |input| tree.call("search", input).unwrap().text;
+    assert_eq!(
+        found(json!({"pattern": "x", "context": 1})),
+        "a\n1-one\n2:x\n3-two\n--\n5-4\n6:x\n\nb\n1:x\n"
+    );
+    assert_eq!(found(json!({"pattern": "x", "count": true})), "a:2\nb:1\n");
+}
+
+#[test]
 fn a_search_with_too_many_matches_says_so() {
     let tree = Tree::of(&[("a", &"x\n".repeat(limits::MATCHES + 1))]);
     let output = tree.call("search", json!({"pattern": "x"})).unwrap();
     assert!(output.truncated);
-    assert_eq!(output.text.lines().count(), limits::MATCHES);
+    assert_eq!(output.text.lines().count(), 1 + limits::MATCHES);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::landlock::{self, EnforcedLandlock};
 use crate::sys::mount::hold_host;
 use crate::sys::process::{NamespaceFlags, become_ids, enter, lead_session, own_number, unshare};
 use crate::sys::ways::is_missing;
-use crate::sys::{descriptors, lockdown, refusals};
+use crate::sys::{descriptors, lockdown, refusals, signal};
 use crate::zygote::{BuildStepContext, BuildStepFailure};
 
 /// Joins v1 control groups by writing `0` into each `tasks` file: a thread that moves itself takes
@@ -214,7 +214,7 @@ pub(super) fn lock(blueprint: &SandboxBlueprint) -> Result<FenceResult, BuildSte
     }
     let enforced = if on.landlock && boundary {
         Some(
-            landlock::enforce(&blueprint.grants)
+            landlock::enforce(&blueprint.grants, blueprint.landlock_abi)
                 .during(SetupStage::Landlock, || "path rules".to_owned())?,
         )
     } else {
@@ -224,6 +224,9 @@ pub(super) fn lock(blueprint: &SandboxBlueprint) -> Result<FenceResult, BuildSte
     lockdown::set_dumpable(false).during(SetupStage::Lifeline, || "dumpable".to_owned())?;
     let mut refusals = None;
     let was_filtered = lockdown::is_filtered();
+    if let Some(key) = blueprint.signal_key {
+        signal::carry_key(key);
+    }
     if on.seccomp && boundary {
         let installed = if blueprint.listened {
             refusals::install_with_listener(&blueprint.program).map(|one| refusals = Some(one))

@@ -91,6 +91,21 @@ const fn scoped(abi: u32) -> u64 {
     }
 }
 
+/// Whether this version tells cutting a file short from reading it.
+pub(crate) const fn guards_truncation(abi: u32) -> bool {
+    handled(abi) & TRUNCATE != 0
+}
+
+/// Whether this version keeps signals inside.
+pub(crate) const fn guards_signals(abi: u32) -> bool {
+    scoped(abi) & SCOPE_SIGNALS != 0
+}
+
+/// The version that this kernel speaks; 0 where there is none.
+pub(crate) fn version() -> u32 {
+    kernel::abi().unwrap_or(0)
+}
+
 /// What was put in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EnforcedLandlock {
@@ -99,9 +114,11 @@ pub(crate) struct EnforcedLandlock {
 }
 
 /// Puts this process and everything it starts under the grants. A grant for a path that does not
-/// exist grants nothing and is left out.
-pub(crate) fn enforce(grants: &[PathGrant]) -> io::Result<EnforcedLandlock> {
+/// exist grants nothing and is left out. Nothing of a later version than `most` is used: what else guards the
+/// sandbox was chosen for that one.
+pub(crate) fn enforce(grants: &[PathGrant], most: u32) -> io::Result<EnforcedLandlock> {
     let abi = kernel::abi().ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
+    let abi = abi.min(most);
     let ruleset = kernel::create_ruleset(handled(abi), scoped(abi), abi)?;
     let mut rules = 0;
     for grant in grants {

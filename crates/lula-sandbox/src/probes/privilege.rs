@@ -128,16 +128,19 @@ pub(super) const PROBES: &[AttackProbe] = &[
     .where_proc_is_shared(Some(AttackExpectation::Fails(&[libc::EACCES, libc::EPERM]))),
     probe("trace", "attach to a process outside", |s| {
         done("ptrace", &[PTRACE_SEIZE, s.victim(), 0, 0])
-    }),
+    })
+    .privileged(),
     probe("trace_own_child", "trace at all", |_| {
         done("ptrace", &[0, 0, 0, 0])
     }),
     probe("peek", "read another process's memory", |s| {
         peek(s.victim())
-    }),
+    })
+    .privileged(),
     probe("poke", "write another process's memory", |s| {
         done("process_vm_writev", &[s.victim(), 0, 0, 0, 0, 0])
-    }),
+    })
+    .privileged(),
     probe(
         "victim_by_descriptor",
         "hold a process outside by descriptor",

@@ -286,6 +286,8 @@ pub enum AttackOutcome {
     Broken,
     /// The receipt says that the limit is not in force here: there was nothing to attack.
     Unlimited,
+    /// The same act came to the same end outside: nothing is known of the sandbox.
+    Untried,
     /// The probe proves nothing: it did not run, or its control failed.
     Error,
 }
@@ -313,14 +315,10 @@ pub struct AttackReport {
 }
 
 impl AttackReport {
-    /// Whether every attack that was made was held off.
+    /// Whether some attack was made, and every one that was made was held off.
     pub fn held(&self) -> bool {
-        self.probes.iter().all(|probe| {
-            matches!(
-                probe.outcome,
-                AttackOutcome::Held | AttackOutcome::Unlimited
-            )
-        })
+        self.count(AttackOutcome::Held) > 0
+            && self.count(AttackOutcome::Broken) + self.count(AttackOutcome::Error) == 0
     }
 
     /// How many of them came to that.

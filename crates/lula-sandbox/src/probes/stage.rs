@@ -155,18 +155,13 @@ impl AttackStage {
     }
 
     /// Whether what stands further out refused the attempt before the sandbox could.
-    pub(super) fn refused_first(
-        &self,
-        probe: &AttackProbe,
-        seen: &AttackObservation,
-        control: &AttackObservation,
-    ) -> bool {
+    pub(super) fn refused_first(&self, seen: &AttackObservation) -> bool {
         let further_out = match seen {
             AttackObservation::Errno(errno) => *errno == libc::EROFS,
             AttackObservation::Ended(how) => how == KILLED_BY_FILTER,
             AttackObservation::Done(_) => false,
         };
-        (self.is_confined && further_out) || (self.refuses(probe, control) && seen == control)
+        self.is_confined && further_out
     }
 
     pub(super) fn workspace(&self) -> PathBuf {
@@ -287,10 +282,10 @@ fn device() -> PathBuf {
 /// A file of `/proc` that tells about the kernel's insides.
 fn kernel_file() -> PathBuf {
     let candidates = [
-        "/proc/kcore",
         "/proc/kallsyms",
         "/proc/keys",
         "/proc/timer_list",
+        "/proc/kcore",
     ];
     let found = candidates
         .into_iter()

@@ -284,13 +284,15 @@ impl Emitter {
 
     fn answer(&self, verdict: SeccompVerdict) -> BpfInstruction {
         let k = match verdict {
-            SeccompVerdict::Errno(_) | SeccompVerdict::Watch
+            SeccompVerdict::Errno(_) | SeccompVerdict::Watch | SeccompVerdict::Judge
                 if self.refusals == RefusedCallReply::Notify && verdict.is_reported() =>
             {
                 RET_USER_NOTIFICATION
             }
             SeccompVerdict::Allow | SeccompVerdict::Watch => RET_ALLOW,
             SeccompVerdict::Errno(errno) => RET_ERRNO | u32::from(errno),
+            // Nobody is there to judge.
+            SeccompVerdict::Judge => RET_ERRNO | EPERM,
         };
         BpfInstruction {
             code: RETURN,
@@ -300,6 +302,8 @@ impl Emitter {
         }
     }
 }
+
+const EPERM: u32 = 1;
 
 const fn load(offset: u32) -> BpfInstruction {
     BpfInstruction {

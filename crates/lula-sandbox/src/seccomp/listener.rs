@@ -4,7 +4,7 @@
 //! instead of answering by itself. The answer is the same error either way; what is gained is a
 //! record made where the decision is made. No refusal ever becomes a permission: the memory behind a
 //! call's pointers may change while one looks at it. Calls that are watched go ahead whatever is found
-//! out about them.
+//! out about them. Calls that are judged name what they are about by numbers, which cannot change.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,6 +14,10 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use super::{SeccompCall, SeccompRules, SeccompVerdict, SyscallAbi, refused};
 use crate::sys::refusals;
+
+/// `EPERM` and `ESRCH`.
+const NOT_PERMITTED: u16 = 1;
+const NO_SUCH_PROCESS: u16 = 3;
 
 /// Holds the kernel's end of a program's refusals.
 #[derive(Debug)]
@@ -32,6 +36,16 @@ pub enum SeccompNotification {
     Watched(Option<SandboxDenial>),
 }
 
+/// What a signal is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignalTarget {
+    /// Processes of the sandbox, and no other.
+    Inside,
+    Outside,
+    /// Nothing has that number.
+    Gone,
+}
+
 impl SeccompListener {
     /// Listens on the descriptor that came with the installed program. The rules must be those the
     /// program was compiled from.
@@ -45,10 +59,11 @@ impl SeccompListener {
 
     /// Waits for the next call and answers it. `None` once no process is left that could make one. One that
     /// is watched waits until `look` has seen it, with the caller as numbered in this process's pid
-    /// namespace.
+    /// namespace; one that is judged goes ahead if what `judge` finds is inside.
     pub fn next(
         &self,
         mut look: impl FnMut(u32, &SeccompCall) -> Option<SandboxDenial>,
+        mut judge: impl FnMut(u32, &SeccompCall) -> SignalTarget,
     ) -> io::Result<Option<SeccompNotification>> {
         loop {
             let mut ready = [PollFd::new(&self.descriptor, PollFlags::IN)];
@@ -76,12 +91,32 @@ impl SeccompListener {
                     let answered = refusals::let_go(&self.descriptor, waiting.id);
                     (SeccompNotification::Watched(seen), answered)
                 }
+                SeccompVerdict::Judge => {
+                    let target = judge(waiting.pid, &call);
+                    let answered = match target {
+                        SignalTarget::Inside => refusals::let_go(&self.descriptor, waiting.id),
+                        SignalTarget::Gone => {
+                            refusals::refuse(&self.descriptor, waiting.id, NO_SUCH_PROCESS)
+                        }
+                        SignalTarget::Outside => {
+                            refusals::refuse(&self.descriptor, waiting.id, NOT_PERMITTED)
+                        }
+                    };
+                    let heard = if target == SignalTarget::Outside {
+                        SeccompNotification::Refused(refused(self.abi, &call))
+                    } else {
+                        SeccompNotification::Watched(None)
+                    };
+                    (heard, answered)
+                }
                 refusal => {
                     let errno = match refusal {
                         SeccompVerdict::Errno(errno) => errno,
                         // The program asked although the rules allow: they differ, so neither is
                         // trusted.
-                        SeccompVerdict::Allow | SeccompVerdict::Watch => 1,
+                        SeccompVerdict::Allow | SeccompVerdict::Watch | SeccompVerdict::Judge => {
+                            NOT_PERMITTED
+                        }
                     };
                     let answered = refusals::refuse(&self.descriptor, waiting.id, errno);
                     (

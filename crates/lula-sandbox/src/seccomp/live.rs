@@ -113,7 +113,10 @@ fn refusals_reach_the_listener_and_fail_all_the_same() {
     });
     let listener = SeccompListener::new(receive.recv().unwrap(), native(), rules);
     let mut seen = Vec::new();
-    while let Some(heard) = listener.next(|_, _| None).unwrap() {
+    while let Some(heard) = listener
+        .next(|_, _| None, |_, _| SignalTarget::Outside)
+        .unwrap()
+    {
         if let SeccompNotification::Refused(denial) = heard {
             seen.push(denial.attempt);
         }

@@ -23,12 +23,14 @@ pub(crate) use families::PATHS;
 pub use bpf::{BpfInstruction, BpfProgramError, BpfReturn};
 pub use denials::refused;
 pub use emit::SeccompProgram;
-pub use listener::{SeccompListener, SeccompNotification};
+pub use listener::{SeccompListener, SeccompNotification, SignalTarget};
 pub use rules::{
     FilterCondition, FilterRule, RefusedCallReply, SeccompCall, SeccompRules, SeccompVerdict,
-    SyscallAbi, UnixSocketRule, WatchedCalls,
+    SignalRule, SyscallAbi, TruncationRule, UnixSocketRule, WatchedCalls,
 };
 
+#[cfg(test)]
+mod headers;
 #[cfg(test)]
 mod live;
 #[cfg(test)]

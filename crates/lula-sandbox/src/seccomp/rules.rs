@@ -48,6 +48,10 @@ pub struct SeccompRules {
     /// its own. Off where the host's could be named: then no such IPC is allowed, and limits and
     /// priorities can be changed for the caller only.
     pub private_ids: bool,
+    /// Which processes it may send signals to.
+    pub signals: SignalRule,
+    /// How it may cut files short.
+    pub truncation: TruncationRule,
     /// How a refusal is answered.
     pub refusals: RefusedCallReply,
     /// Which calls are looked at before they go ahead, where there is a listener.
@@ -61,6 +65,8 @@ impl SeccompRules {
         internet_sockets: true,
         unix_sockets: UnixSocketRule::All,
         private_ids: true,
+        signals: SignalRule::Any,
+        truncation: TruncationRule::Any,
         refusals: RefusedCallReply::Errno,
         watched: WatchedCalls::Nothing,
     };
@@ -71,6 +77,8 @@ impl SeccompRules {
         internet_sockets: false,
         unix_sockets: UnixSocketRule::ConnectedPairs,
         private_ids: false,
+        signals: SignalRule::Any,
+        truncation: TruncationRule::Any,
         refusals: RefusedCallReply::Errno,
         watched: WatchedCalls::Nothing,
     };
@@ -84,6 +92,29 @@ pub enum UnixSocketRule {
     /// Only stream and packet pairs, which can never be connected to anything else. A datagram
     /// pair can: each message may name another receiver.
     ConnectedPairs,
+}
+
+/// How a command may cut files short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TruncationRule {
+    Any,
+    /// Only those that it has opened for writing: where Landlock guards the files, and takes cutting one by its
+    /// path, or while it is opened for reading, for no writing at all.
+    Written,
+}
+
+/// Which processes a command may send signals to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignalRule {
+    /// All that the kernel lets it: every one that it can name is its own, or Landlock tells them apart.
+    Any,
+    /// Those of its own sandbox, as the holder of the listener finds them. Signals that no filter can follow,
+    /// by descriptor or through a file's owner, are not to be had.
+    Inside {
+        /// What the first process of the sandbox puts behind the arguments of `kill`. No command knows it:
+        /// that process has to kill even when no holder is left to ask.
+        key: [u32; 3],
+    },
 }
 
 /// How a refused call is answered.
@@ -137,6 +168,8 @@ pub enum SeccompVerdict {
     Allow,
     /// The call goes ahead once the listener has seen it.
     Watch,
+    /// The call goes ahead if the listener finds that what its numbers name is the sandbox's own.
+    Judge,
     /// The call fails with this error and does nothing.
     Errno(u16),
 }
@@ -144,6 +177,8 @@ pub enum SeccompVerdict {
 impl SeccompVerdict {
     /// The caller is not permitted.
     pub const EPERM: Self = Self::Errno(1);
+    /// The path is not open to the caller.
+    pub const EACCES: Self = Self::Errno(13);
     /// There is no such call here.
     pub const ENOSYS: Self = Self::Errno(38);
     /// There is no such kind of socket here.
@@ -218,6 +253,7 @@ const TIOCSTI: u32 = 0x5412;
 const TIOCLINUX: u32 = 0x541c;
 const TIOCCONS: u32 = 0x541d;
 const TIOCSETD: u32 = 0x5423;
+const TERMINALS: [u32; 4] = [TIOCSTI, TIOCLINUX, TIOCCONS, TIOCSETD];
 const AF_UNIX: u32 = 1;
 const AF_INET: u32 = 2;
 const AF_INET6: u32 = 10;
@@ -226,6 +262,15 @@ const NETLINK_ROUTE: u32 = 0;
 const SOCK_STREAM: u32 = 1;
 const SOCK_DGRAM: u32 = 2;
 const SOCK_SEQPACKET: u32 = 5;
+/// Orders of `fcntl` and `ioctl` by which the kernel sends a signal of the caller's choice to a process of
+/// the caller's choice, later.
+const F_SETOWN: u32 = 8;
+const F_SETOWN_EX: u32 = 15;
+const FIOSETOWN: u32 = 0x8901;
+const SIOCSPGRP: u32 = 0x8902;
+/// `O_ACCMODE` and `O_TRUNC`.
+const CUTS: u32 = 0o1003;
+const CUTS_WHILE_READING: u32 = 0o1000;
 const SET_USER_ID: u32 = 0o4000;
 /// `O_CREAT` and `__O_TMPFILE`: without one of them the mode argument means nothing.
 const CREATES: u32 = 0o20_000_100;
@@ -284,9 +329,16 @@ impl SeccompRules {
             "personality" => {
                 FilterRule::only([vec![is(0, 0)], vec![is(0, 8)], vec![is(0, u32::MAX)]])
             }
-            "ioctl" => FilterRule::refuse(
-                [TIOCSTI, TIOCLINUX, TIOCCONS, TIOCSETD].map(|cmd| vec![is(1, cmd)]),
-            ),
+            "ioctl" if self.signals == SignalRule::Any => {
+                FilterRule::refuse(TERMINALS.map(|cmd| vec![is(1, cmd)]))
+            }
+            "ioctl" => {
+                let mut rule = FilterRule::refuse(TERMINALS.map(|cmd| vec![is(1, cmd)]));
+                rule.refuse_also([FIOSETOWN, SIOCSPGRP].map(|cmd| vec![is(1, cmd)]));
+                rule
+            }
+            "kill" | "tkill" | "tgkill" | "rt_sigqueueinfo" | "rt_tgsigqueueinfo"
+            | "pidfd_send_signal" | "fcntl" => self.signal(name),
 
             "socket" => self.socket(),
             "socketpair" => self.socket_pair(),
@@ -297,12 +349,50 @@ impl SeccompRules {
             // No program that becomes its owner, and no device, is left behind in a workspace.
             "chmod" | "fchmod" | "creat" => FilterRule::refuse([vec![has(1, SET_USER_ID)]]),
             "fchmodat" | "fchmodat2" => FilterRule::refuse([vec![has(2, SET_USER_ID)]]),
-            "open" => FilterRule::refuse([vec![has(2, SET_USER_ID), has(1, CREATES)]]),
-            "openat" => FilterRule::refuse([vec![has(3, SET_USER_ID), has(2, CREATES)]]),
+            "open" => self.open(1),
+            "openat" => self.open(2),
+            "truncate" if self.truncation == TruncationRule::Written => {
+                FilterRule::always(SeccompVerdict::EACCES)
+            }
             "mknod" => FilterRule::make_node(1),
             "mknodat" => FilterRule::make_node(2),
 
             _ => FilterRule::always(SeccompVerdict::Allow),
+        }
+    }
+
+    /// The call that opens, with its flags in that argument and the mode in the next.
+    fn open(self, flags: u8) -> FilterRule {
+        let mut rule = FilterRule::refuse([vec![has(flags + 1, SET_USER_ID), has(flags, CREATES)]]);
+        if self.truncation == TruncationRule::Written {
+            let while_reading = FilterCondition::Is {
+                arg: flags,
+                mask: CUTS,
+                value: CUTS_WHILE_READING,
+            };
+            let refusal = (vec![while_reading], SeccompVerdict::EACCES);
+            rule.cases.push(refusal);
+        }
+        rule
+    }
+
+    fn signal(self, name: &str) -> FilterRule {
+        let SignalRule::Inside { key } = self.signals else {
+            return FilterRule::always(SeccompVerdict::Allow);
+        };
+        match name {
+            // The kernel looks at two arguments.
+            "kill" => FilterRule {
+                cases: vec![(
+                    vec![is(3, key[0]), is(4, key[1]), is(5, key[2])],
+                    SeccompVerdict::Allow,
+                )],
+                otherwise: SeccompVerdict::Judge,
+            },
+            "fcntl" => FilterRule::refuse([F_SETOWN, F_SETOWN_EX].map(|order| vec![is(1, order)])),
+            // Who it is for, a filter cannot see; callers fall back to `kill`.
+            "pidfd_send_signal" => FilterRule::always(SeccompVerdict::ENOSYS),
+            _ => FilterRule::always(SeccompVerdict::Judge),
         }
     }
 
@@ -377,6 +467,11 @@ impl FilterRule {
             cases,
             otherwise: SeccompVerdict::Allow,
         }
+    }
+
+    fn refuse_also<const N: usize>(&mut self, cases: [Vec<FilterCondition>; N]) {
+        let cases = cases.map(|conditions| (conditions, SeccompVerdict::EPERM));
+        self.cases.extend(cases);
     }
 
     fn only<const N: usize>(cases: [Vec<FilterCondition>; N]) -> Self {

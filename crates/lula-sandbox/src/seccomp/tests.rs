@@ -9,7 +9,7 @@ use seccompiler::{
 
 use super::*;
 
-const VARIANTS: [SeccompRules; 5] = [
+const VARIANTS: [SeccompRules; 6] = [
     SeccompRules::NAMESPACE,
     SeccompRules::SHARED,
     SeccompRules {
@@ -23,6 +23,12 @@ const VARIANTS: [SeccompRules; 5] = [
     SeccompRules {
         refusals: RefusedCallReply::Notify,
         watched: WatchedCalls::ConnectionsAndPaths,
+        ..SeccompRules::SHARED
+    },
+    SeccompRules {
+        refusals: RefusedCallReply::Notify,
+        signals: SignalRule::Inside { key: [7, 8, 9] },
+        truncation: TruncationRule::Written,
         ..SeccompRules::SHARED
     },
 ];
@@ -74,6 +80,10 @@ const WORDS: [u64; 40] = [
 fn as_returned(rules: SeccompRules, verdict: SeccompVerdict) -> BpfReturn {
     match rules.refusals {
         RefusedCallReply::Notify if verdict.is_reported() => BpfReturn::Notify,
+        // Nobody is there to judge.
+        RefusedCallReply::Errno if verdict == SeccompVerdict::Judge => {
+            BpfReturn::Verdict(SeccompVerdict::EPERM)
+        }
         _ => BpfReturn::Verdict(verdict),
     }
 }
@@ -352,6 +362,7 @@ fn oracle(abi: SyscallAbi, rules: SeccompRules) -> Vec<(SeccompVerdict, SeccompP
         if rule.cases.is_empty() {
             let code = match rule.otherwise {
                 SeccompVerdict::Allow | SeccompVerdict::Watch => 0,
+                SeccompVerdict::Judge => 1,
                 SeccompVerdict::Errno(errno) => errno,
             };
             by_verdict
@@ -501,6 +512,7 @@ proptest! {
         number in prop_oneof![0_u32..600, any::<u32>()],
         args: [u64; 6],
         x86: bool, nested_userns: bool, internet_sockets: bool, pairs: bool, private_ids: bool, notify: bool,
+        inside: bool, truncation: bool,
         watch in 0..3_u8,
     ) {
         let abi = if x86 { SyscallAbi::X86_64 } else { SyscallAbi::Aarch64 };
@@ -511,7 +523,9 @@ proptest! {
             1 => WatchedCalls::Connections,
             _ => WatchedCalls::ConnectionsAndPaths,
         };
-        let rules = SeccompRules { nested_userns, internet_sockets, unix_sockets, private_ids, refusals, watched };
+        let truncation = if truncation { TruncationRule::Any } else { TruncationRule::Written };
+        let signals = if inside { SignalRule::Inside { key: [7, 8, 9] } } else { SignalRule::Any };
+        let rules = SeccompRules { nested_userns, internet_sockets, unix_sockets, private_ids, signals, truncation, refusals, watched };
         let call = SeccompCall { arch: abi.audit_arch(), number, args };
         let returned = SeccompProgram::compile(abi, &rules).run(&call).unwrap().0;
         prop_assert_eq!(returned, as_returned(rules, rules.decide(abi, &call)));

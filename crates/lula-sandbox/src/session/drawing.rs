@@ -16,7 +16,7 @@ use crate::frames::UnavailableProtection;
 use crate::mounts::{self, CERTIFICATES, HOME, SYSTEM_CERTIFICATES, SystemDirectories};
 use crate::policy::{LayerName, Network, ResolvedLimits};
 use crate::receipt::human;
-use crate::seccomp::{RefusedCallReply, SeccompProgram, SeccompRules, WatchedCalls};
+use crate::seccomp::{RefusedCallReply, SeccompProgram, SeccompRules, SignalRule, WatchedCalls};
 
 /// A blueprint and what the receipt will say about it.
 pub(super) struct PlannedSandbox {
@@ -59,7 +59,12 @@ impl PlannedSandbox {
             open_files: granted.open_files,
             file_size: Some(granted.disk_bytes),
             grants: Vec::new(),
+            landlock_abi: sandbox.landlock_abi(),
             program: filter.program.instructions().to_vec(),
+            signal_key: match filter.rules.signals {
+                SignalRule::Inside { key } => Some(key),
+                SignalRule::Any => None,
+            },
             listened: filter.rules.refusals == RefusedCallReply::Notify,
             watched: filter.rules.watched == WatchedCalls::ConnectionsAndPaths,
             switches: sandbox.switches(),
@@ -134,6 +139,7 @@ impl PlannedSandbox {
                 .chain([disk])
                 .chain(elsewhere)
                 .chain(on_host)
+                .chain(sandbox.unguarded(tier))
                 .collect(),
             home,
             caches: BTreeMap::new(),

@@ -4,17 +4,19 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use lula_protocol::IsolationTier;
+use lula_protocol::receipt::UnappliedProtection;
 
 use super::disk::MeasuredDirectory;
 use super::workspace::{DirectoryWithin, OverlayWorkspace, SessionWorkspace};
 use crate::blueprint::{LayerSwitches, WorkspacePlan};
 use crate::cgroup;
 use crate::error::SandboxError;
+use crate::landlock;
 use crate::mounts::{HostToolchains, PolicySurroundings, SystemDirectories};
 use crate::policy::{LayerName, Network, SandboxPolicy};
 use crate::receipt::ReceiptContext;
-use crate::seccomp::{RefusedCallReply, SeccompRules, WatchedCalls};
-use crate::sys::refusals;
+use crate::seccomp::{RefusedCallReply, SeccompRules, SignalRule, TruncationRule, WatchedCalls};
+use crate::sys::{refusals, signal};
 
 /// A sandbox to be opened: what is allowed in it, around which workspace.
 #[derive(Debug, Clone)]
@@ -25,6 +27,8 @@ pub struct Sandbox {
     /// Those of this process, where the caller named no others.
     toolchains: OnceLock<HostToolchains>,
     pub(super) without: Vec<LayerName>,
+    /// No version of Landlock after this one is used.
+    newest_landlock: u32,
     pub(super) writable: bool,
     owned: bool,
     pub(super) copy_of: Option<PathBuf>,
@@ -57,6 +61,7 @@ impl Sandbox {
             tier: None,
             toolchains: OnceLock::new(),
             without: Vec::new(),
+            newest_landlock: u32::MAX,
             writable: true,
             owned: false,
             copy_of: None,
@@ -174,6 +179,14 @@ impl Sandbox {
         self
     }
 
+    /// Uses Landlock as an older kernel has it.
+    #[cfg(feature = "test-switches")]
+    #[must_use]
+    pub const fn newest_landlock(mut self, abi: u32) -> Self {
+        self.newest_landlock = abi;
+        self
+    }
+
     pub(super) fn tools(&self) -> &HostToolchains {
         self.toolchains.get_or_init(HostToolchains::of_this_process)
     }
@@ -201,14 +214,44 @@ impl Sandbox {
         Ok(())
     }
 
+    /// The version of Landlock that is used.
+    pub(super) fn landlock_abi(&self) -> u32 {
+        landlock::version().min(self.newest_landlock)
+    }
+
+    /// What the tier lacks on a kernel whose Landlock is too old for it and where no listener can be had.
+    pub(super) fn unguarded(&self, tier: IsolationTier) -> Option<UnappliedProtection> {
+        let shared = tier == IsolationTier::Landlock;
+        let unguarded =
+            shared && !landlock::guards_signals(self.landlock_abi()) && !refusals::can_be_heard();
+        unguarded.then(|| UnappliedProtection {
+            asked: "signals that stay inside".to_owned(),
+            reason:
+                "Landlock keeps them inside from Linux 6.12 on, and below the filter around this \
+                     one nothing else can: a command can end other processes of its user"
+                    .to_owned(),
+        })
+    }
+
     /// What each system call may do.
     pub(super) fn seccomp_rules(&self, tier: IsolationTier) -> SeccompRules {
         let heard = refusals::can_be_heard();
+        let abi = self.landlock_abi();
         let rules = if tier == IsolationTier::Namespace {
             SeccompRules::NAMESPACE
         } else {
             SeccompRules {
                 internet_sockets: self.policy.network == Network::Host,
+                signals: if heard && !landlock::guards_signals(abi) {
+                    SignalRule::Inside { key: signal::key() }
+                } else {
+                    SignalRule::Any
+                },
+                truncation: if landlock::guards_truncation(abi) {
+                    TruncationRule::Any
+                } else {
+                    TruncationRule::Written
+                },
                 ..SeccompRules::SHARED
             }
         };

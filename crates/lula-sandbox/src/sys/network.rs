@@ -18,7 +18,8 @@ pub(crate) fn raise_loopback() -> io::Result<()> {
     // SAFETY: all-zero is a valid `ifreq`.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
-        *to = from.cast_signed();
+        // Signed or not, as the processor has it.
+        *to = libc::c_char::from_ne_bytes([*from]);
     }
     #[allow(clippy::cast_possible_truncation)]
     {

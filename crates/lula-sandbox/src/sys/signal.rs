@@ -1,7 +1,10 @@
 //! Signals as a descriptor that can be polled.
 
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::check;
 
@@ -49,22 +52,50 @@ pub(crate) fn drain(endings: BorrowedFd<'_>) {
     {}
 }
 
+/// What this process puts behind the arguments of `kill`, where a filter asks it for that.
+static KEY: [AtomicU32; 3] = [const { AtomicU32::new(0) }; 3];
+
+/// A key of this process's own, made of chance.
+pub(crate) fn key() -> [u32; 3] {
+    static CHANCE: OnceLock<[u32; 3]> = OnceLock::new();
+    *CHANCE.get_or_init(|| {
+        // Each is keyed by the kernel's chance.
+        let chance = || RandomState::new().hash_one(std::process::id());
+        let word = |number: u64| u32::try_from(number & u64::from(u32::MAX)).unwrap_or(u32::MAX);
+        let (first, second) = (chance(), chance());
+        // Never all zeroes, which stands for none.
+        [word(first), word(first >> 32), word(second) | 1]
+    })
+}
+
+/// Has every later signal of this process carry the key; all zeroes for none.
+pub(crate) fn carry_key(key: [u32; 3]) {
+    for (place, word) in KEY.iter().zip(key) {
+        place.store(word, Ordering::Relaxed);
+    }
+}
+
 /// Sends a signal to one process.
 pub(crate) fn send(pid: i32, signal: u8) -> io::Result<()> {
-    // SAFETY: takes numbers only.
-    check(libc::c_long::from(unsafe {
-        libc::kill(pid, i32::from(signal))
-    }))
+    let [first, second, third] = [0, 1, 2].map(|at: usize| KEY[at].load(Ordering::Relaxed));
+    // SAFETY: takes numbers only, and the kernel looks at the first two.
+    check(unsafe {
+        libc::syscall(
+            libc::SYS_kill,
+            pid,
+            i32::from(signal),
+            0,
+            first,
+            second,
+            third,
+        )
+    })
     .map(drop)
 }
 
 /// Sends a signal to a process group.
 pub(crate) fn send_group(leader: i32, signal: u8) -> io::Result<()> {
-    // SAFETY: takes numbers only.
-    check(libc::c_long::from(unsafe {
-        libc::kill(-leader, i32::from(signal))
-    }))
-    .map(drop)
+    send(-leader, signal)
 }
 
 /// Kills every process of the namespace this process is pid 1 of. Refuses anywhere else.

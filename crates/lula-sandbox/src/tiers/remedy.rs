@@ -106,7 +106,9 @@ impl Around<'_> {
                  user that may make them"
                     .to_owned(),
             ),
-            ENOSYS => Some("this tier needs Linux 5.12 or later".to_owned()),
+            ENOSYS => Some(
+                "the kernel is too old: sandboxes need Linux 5.13 or later, with Landlock".to_owned(),
+            ),
             _ => None,
         }
     }

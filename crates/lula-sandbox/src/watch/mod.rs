@@ -7,6 +7,7 @@
 //! Whether a path is there, and whether it can be written, is asked of the kernel, in the caller's
 //! own tree.
 
+mod signals;
 mod subject;
 
 use std::collections::BTreeSet;
@@ -22,7 +23,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags, StatVfsMountFlags};
 use crate::landlock::{PathAccess, PathGrant};
 use crate::mounts::is_below;
 use crate::policy::Network;
-use crate::seccomp::{SeccompCall, SyscallAbi};
+use crate::seccomp::{SeccompCall, SignalTarget, SyscallAbi};
 use subject::{CallerPath, HERE, WantedAccess};
 
 /// The kernel takes no longer path.
@@ -49,6 +50,11 @@ pub(crate) struct DenialWatcher {
 }
 
 impl DenialWatcher {
+    /// Whether a signal that a command is about to send stays in the sandbox.
+    pub(crate) fn signal_target(&self, pid: u32, call: &SeccompCall) -> SignalTarget {
+        signals::target(self.abi, self.first, pid, call)
+    }
+
     /// What this call is refused, if anything.
     pub(crate) fn look(&self, pid: u32, call: &SeccompCall) -> Option<SandboxDenial> {
         if pid == self.first {

@@ -11,11 +11,11 @@ const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Tasks",
         &[
-            "try", "run", "resume", "steer", "cancel", "repair", "heal", "detect", "index",
+            "try", "run", "chat", "resume", "steer", "cancel", "repair", "heal", "detect", "index",
         ],
     ),
     ("Sandbox", &["exec", "net", "grant", "workspaces", "runner"]),
-    ("Server", &["serve", "server"]),
+    ("Server", &["serve", "server", "mcp"]),
     (
         "Review",
         &[

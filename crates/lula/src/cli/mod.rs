@@ -14,12 +14,14 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::commands::approvals::flags::{ANSWER_HELP, AnswerFlags, ApprovalsCommand};
 use crate::commands::audit::flags::AuditCommand;
+use crate::commands::chat::flags::ChatFlags;
 use crate::commands::config::flags::ConfigCommand;
 use crate::commands::doctor::flags::DoctorFlags;
 use crate::commands::exec::flags::ExecFlags;
 use crate::commands::guidelines::flags::GuidelinesCommand;
 use crate::commands::index::flags::IndexCommand;
 use crate::commands::lessons::flags::LessonsCommand;
+use crate::commands::mcp::flags::McpCommand;
 use crate::commands::models::flags::ModelsCommand;
 use crate::commands::net::flags::{GrantFlags, NetCommand};
 use crate::commands::policy::flags::PolicyCommand;
@@ -31,7 +33,7 @@ use crate::commands::runner::flags::RunnerFlags;
 use crate::commands::serve::flags::{SERVE_HELP, ServerCommand};
 use crate::commands::try_it::flags::TryFlags;
 
-pub(crate) use reading::{NET, command, read, settings};
+pub(crate) use reading::{NET, command, meant, read, settings};
 use runs::{
     CancelFlags, ExportFlags, ForkFlags, HealFlags, LogsFlags, ReplayFlags, ResumeFlags, RunFlags,
     ShowFlags, SteerFlags, StoreCommand, TraceFlags,
@@ -72,6 +74,8 @@ pub(crate) enum CliCommand {
     Try(TryFlags),
     /// Work on a task: plan, change, verify, deliver
     Run(RunFlags),
+    /// Talk with a model that works in the sandbox, turn by turn
+    Chat(ChatFlags),
     /// Resume a run that was interrupted or is waiting
     Resume(ResumeFlags),
     /// List runs
@@ -133,6 +137,9 @@ pub(crate) enum CliCommand {
     /// Serve the API: runs, live events and approvals over HTTP
     #[command(after_help = SERVE_HELP)]
     Serve,
+    /// Give your own agent the sandbox as tools, over MCP
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// Manage the server's bearer keys
     #[command(subcommand)]
     Server(ServerCommand),

@@ -1,6 +1,7 @@
 //! From arguments to flags and settings.
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory};
 use lula_config::{keys, variables};
@@ -11,6 +12,17 @@ use crate::failure::CommandFailure;
 /// The whole command with a hidden flag for every configuration key.
 pub(crate) fn command() -> clap::Command {
     with_flags(whole(), |_| true)
+}
+
+/// The arguments with the command that `lula` alone stands for: a chat, in a repository on a terminal.
+pub(crate) fn meant(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let is_repository = || here.ancestors().any(|place| place.join(".git").exists());
+    let terminal = || std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    if arguments.len() == 1 && terminal() && is_repository() {
+        arguments.push("chat".into());
+    }
+    arguments
 }
 
 /// Reads the command line.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use lula_agents::DeliverMode;
 
 use super::values::parse_duration;
 
@@ -267,6 +268,18 @@ pub(crate) enum DeliverFlag {
     Patch,
     /// Do not deliver
     None,
+}
+
+impl DeliverFlag {
+    /// What becomes of the change.
+    pub(crate) const fn mode(self) -> DeliverMode {
+        match self {
+            Self::Branch => DeliverMode::Branch,
+            Self::Worktree => DeliverMode::Worktree,
+            Self::Patch => DeliverMode::Patch,
+            Self::None => DeliverMode::None,
+        }
+    }
 }
 
 fn parse_usd(text: &str) -> Result<u64, String> {

@@ -49,6 +49,7 @@ fn print(report: &AttackReport, session: &CliSession) -> Result<(), CommandFailu
     screen.line(table.render(2).trim_end())?;
 
     let (mut not_held, mut unlimited) = (TextTable::default(), TextTable::default());
+    let mut untried = TextTable::default();
     for probe in &report.probes {
         let outcome = match probe.outcome {
             AttackOutcome::Held => continue,
@@ -57,13 +58,22 @@ fn print(report: &AttackReport, session: &CliSession) -> Result<(), CommandFailu
                 unlimited.row([mark, probe.name.clone(), probe.observed.clone()]);
                 continue;
             }
+            AttackOutcome::Untried => {
+                let mark = paint(WARN, "!");
+                untried.row([mark, probe.name.clone(), probe.observed.clone()]);
+                continue;
+            }
             AttackOutcome::Broken => paint(BAD, "broken"),
             AttackOutcome::Error => paint(WARN, "error"),
         };
         let text = format!("expected {}, saw {}", probe.expected, probe.observed);
         not_held.row([outcome, probe.name.clone(), text]);
     }
-    for (title, table) in [("Not held", not_held), ("Not limited here", unlimited)] {
+    for (title, table) in [
+        ("Not held", not_held),
+        ("Not limited here", unlimited),
+        ("Not tried", untried),
+    ] {
         let rows = table.render(2);
         if !rows.trim().is_empty() {
             screen.line(format!("\n{}", paint(STRONG, title)))?;

@@ -14,6 +14,17 @@ use crate::failure::CommandFailure;
 use crate::session::CliSession;
 use crate::term::{DIM, paint};
 
+/// The flags of this command line that are settings: they are not inherited as variables are.
+pub(super) fn settings_given(session: &CliSession) -> Vec<String> {
+    let given = std::env::args().skip(1).map(|argument| {
+        let list = argument.strip_prefix(NET);
+        let list = list.filter(|rest| rest.is_empty() || rest.starts_with('='));
+        list.map(|rest| format!("--network-allow{rest}"))
+            .unwrap_or(argument)
+    });
+    session.host.flags_given(given)
+}
+
 /// Lets another process go on with a run, away from this terminal.
 pub(super) async fn detach(
     run: &RunId,
@@ -25,14 +36,7 @@ pub(super) async fn detach(
     let mut line: Vec<String> = ["resume", run.as_str(), "--detached", "--quiet"]
         .map(str::to_owned)
         .into();
-    // Flags that are settings are not inherited as variables are.
-    let given = std::env::args().skip(1).map(|argument| {
-        let list = argument.strip_prefix(NET);
-        let list = list.filter(|rest| rest.is_empty() || rest.starts_with('='));
-        list.map(|rest| format!("--network-allow{rest}"))
-            .unwrap_or(argument)
-    });
-    line.extend(session.host.flags_given(given));
+    line.extend(settings_given(session));
     if approve == Some(ApproveMode::Auto) {
         line.extend(["--approve".to_owned(), "auto".to_owned()]);
     }

@@ -4,6 +4,7 @@ pub(crate) mod approvals;
 mod attack;
 pub(crate) mod audit;
 mod background;
+pub(crate) mod chat;
 pub(crate) mod config;
 mod detect;
 pub(crate) mod doctor;
@@ -16,6 +17,7 @@ mod heal;
 pub(crate) mod index;
 pub(crate) mod lessons;
 mod logs;
+pub(crate) mod mcp;
 pub(crate) mod models;
 pub(crate) mod net;
 pub(crate) mod policy;
@@ -50,6 +52,7 @@ pub(crate) fn run(
     let exit = match cli.command {
         CliCommand::Try(flags) => try_it::run(&flags, session),
         CliCommand::Run(flags) => run::run(&flags, session),
+        CliCommand::Chat(flags) => chat::run(&flags, session),
         CliCommand::Resume(flags) => run::resume(&flags, session),
         CliCommand::Runs => runs::list(session),
         CliCommand::Show(flags) => runs::show(&flags, session),
@@ -87,6 +90,7 @@ pub(crate) fn run(
         },
         CliCommand::Runner(flags) => runner::run(&flags, session),
         CliCommand::Serve => serve::run(session),
+        CliCommand::Mcp(command) => mcp::run(command, session),
         CliCommand::Server(ServerCommand::Keys(command)) => serve::keys(command, session),
         CliCommand::Doctor(flags) if flags.attack => attack::run(flags.tier, session),
         CliCommand::Doctor(_) => doctor::run(session),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lula_agents::route::TaskLane;
 use lula_agents::team::TeamPolicy;
-use lula_agents::{CoderChoice, DeliverMode, RunTask};
+use lula_agents::{CoderChoice, RunTask};
 use lula_host::drive::begin;
 use lula_host::drive::worker;
 use lula_host::models::ThinkingEffort;
@@ -18,9 +18,7 @@ use lula_protocol::{BudgetAmounts, BudgetDimension, Code, RunExit};
 
 use super::background;
 use super::drive::{self, ApprovalSource, DriveContext};
-use crate::cli::runs::{
-    self as asked, ApproveMode, CoderFlag, LaneChoice, LimitFlags, ResumeFlags, RunFlags,
-};
+use crate::cli::runs::{ApproveMode, CoderFlag, LaneChoice, LimitFlags, ResumeFlags, RunFlags};
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
 use crate::term::{DIM, paint};
@@ -84,12 +82,7 @@ pub(super) fn request(flags: &RunFlags) -> TaskRequest {
             CoderFlag::Repairer => CoderChoice::Repairer,
             CoderFlag::Model => CoderChoice::Model,
         },
-        deliver: match flags.deliver {
-            asked::DeliverFlag::Branch => DeliverMode::Branch,
-            asked::DeliverFlag::Worktree => DeliverMode::Worktree,
-            asked::DeliverFlag::Patch => DeliverMode::Patch,
-            asked::DeliverFlag::None => DeliverMode::None,
-        },
+        deliver: flags.deliver.mode(),
         approval: match flags.approve {
             None => ApprovalMode::ByRules,
             Some(ApproveMode::Ask) => ApprovalMode::First,

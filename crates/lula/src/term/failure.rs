@@ -36,12 +36,18 @@ pub(super) fn as_text(failure: &CommandFailure) -> String {
 /// As a program reads it, another process of this one included.
 pub(super) fn as_json(failure: &CommandFailure) -> FailureDocument {
     FailureDocument {
-        error: FailureReport {
+        error: FailureReport::from(failure),
+    }
+}
+
+impl From<&CommandFailure> for FailureReport {
+    fn from(failure: &CommandFailure) -> Self {
+        Self {
             code: failure.code,
             message: failure.message.clone(),
             place: failure.place.as_ref().map(|place| place.name.clone()),
             remedy: failure.remedy.clone(),
             exit: failure.exit,
-        },
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The terminal: results on standard output, everything else on standard error.
 
+mod confirm;
 mod diff;
 mod failure;
 mod progress;
@@ -20,6 +21,7 @@ use serde::Serialize;
 use crate::cli::OutputFlags;
 use crate::failure::CommandFailure;
 
+pub(crate) use confirm::confirmed;
 pub(crate) use diff::unified;
 pub(crate) use lula_host::text::{plain, visible};
 pub(crate) use lula_protocol::units::{rough_duration, rough_size};
@@ -91,6 +93,12 @@ impl TerminalScreen {
     /// Whether the result is wanted as JSON.
     pub(crate) const fn is_json(&self) -> bool {
         self.json
+    }
+
+    /// Whether standard output shows colours.
+    #[expect(clippy::unused_self, reason = "what is printed where is the screen's")]
+    pub(crate) fn has_colour(&self) -> bool {
+        anstream::AutoStream::choice(&io::stdout()) != ColorChoice::Never
     }
 
     /// Whether only results and errors are wanted.

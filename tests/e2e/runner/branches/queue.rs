@@ -1,6 +1,7 @@
 //! The merge queue: who comes in, who does not and why, and what everybody begins with.
 
 use lula_protocol::{Digest, EffectId};
+use lula_repair::trial::TestRunAttempt;
 use lula_runner_api::{
     BranchWorkspaceStart, ChangeDelivery, CommitAgentChange, DeliverChanges, EffectCall,
     IntegrationBranchView, MergeAgentChangeResult, MergeTestRequirement, OpenWorkspaceOnBranch,
@@ -62,6 +63,7 @@ fn three_agents_side_by_side_with_a_textual_and_a_semantic_conflict() {
     let MergeAgentChangeResult::Merged {
         commit,
         tests: said,
+        ..
     } = scene.merge(&name, "first", &one.commit, tests())
     else {
         panic!();
@@ -141,6 +143,58 @@ fn three_agents_side_by_side_with_a_textual_and_a_semantic_conflict() {
     );
 
     delivered_and_archived(&scene, &branch, &[commit, last]);
+}
+
+#[test]
+fn a_test_that_fails_without_the_change_too_is_flaky_and_no_conflict() {
+    let mut scene = scene();
+    let name = of(&scene.branch_in(&scene.tree()));
+    scene.agent(&name, &[], BranchWorkspaceStart::Branch);
+    scene.puts(
+        "tests/test_luck.py",
+        "import unittest\n\n\nclass Luck(unittest.TestCase):\n    def test_luck(self):\n        self.fail('bad luck')\n",
+    );
+    let unlucky = scene.commit_step(&name, "unlucky");
+    merged(scene.merge(&name, "unlucky", &unlucky.commit, None));
+
+    // It was lucky when the tests were run before.
+    scene.agent(&name, &[], BranchWorkspaceStart::Branch);
+    let mut before = scene.baseline();
+    let TestRunAttempt::Ran(results) = &mut before.looked else {
+        panic!("{before:?}");
+    };
+    let lucky = std::mem::take(&mut results.failing);
+    assert_eq!(lucky.len(), 1);
+    results.passing.extend(lucky.iter().cloned());
+    let tests = MergeTestRequirement {
+        before: Some(Box::new(before)),
+        tests_ms: 60_000,
+        ..MergeTestRequirement::default()
+    };
+    scene.puts("more.txt", "more\n");
+    let harmless = scene.commit_step(&name, "harmless");
+    let call = scene.merge_of(&name, "harmless", &harmless.commit, Some(tests.clone()));
+    for _ in 0..2 {
+        // Asked again, the same is told.
+        match scene.wait(scene.client().merge(&call)).unwrap() {
+            MergeAgentChangeResult::Merged {
+                tests: said, flaky, ..
+            } => assert_eq!((said.unwrap().flaky, flaky), (lucky.clone(), lucky.clone())),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    scene.agent(&name, &[], BranchWorkspaceStart::Branch);
+    scene.puts("shop.py", "def price(amount):\n    return -1\n");
+    let wrong = scene.commit_step(&name, "wrong");
+    match scene.merge(&name, "wrong", &wrong.commit, Some(tests)) {
+        MergeAgentChangeResult::TestConflict { failing, why, .. } => {
+            assert!(!failing.is_empty() && failing.iter().all(|id| !lucky.contains(id)));
+            let named = format!("flaky, and not counted: {}", lucky.first().unwrap());
+            assert!(why.contains(&named), "{why}");
+        }
+        other => panic!("{other:?}"),
+    }
 }
 
 fn delivered_and_archived(scene: &Scene, branch: &IntegrationBranchView, merged: &[String]) {

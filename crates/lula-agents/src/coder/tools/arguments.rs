@@ -109,7 +109,7 @@ struct EditArguments {
 
 /// The tool of a call. A call describes an act; nothing in it speaks about permission. At most so much
 /// of a file is read as can be shown.
-pub(super) fn action(call: &ModelToolCall, room: AnswerRoom) -> Result<ToolAction, String> {
+pub(crate) fn action(call: &ModelToolCall, room: AnswerRoom) -> Result<ToolAction, String> {
     let arguments = &call.arguments;
     Ok(match call.name.as_str() {
         "read_file" => ToolAction::ReadFile(ReadFile {

@@ -91,7 +91,8 @@ fn proposing() -> ModelTool {
     )
 }
 
-fn offered() -> Vec<ModelTool> {
+/// Every tool of a coder that works alone.
+pub(crate) fn offered() -> Vec<ModelTool> {
     let mut tools = looking();
     tools.extend(reviewing());
     tools.extend(writing());
@@ -135,9 +136,10 @@ pub(crate) fn looking() -> Vec<ModelTool> {
         ),
         tool(
             "search",
-            "Finds lines that match a regular expression, or a text as it is with literal. glob, globs: \
-             only files that match one of these (\"*.py\", \"src/**\"). context: so many lines around each. \
-             count: only how many lines match in each file.",
+            "Finds lines that match a regular expression, or a text as it is with literal: each after \
+             its number, below the path of its file. glob, globs: only files that match one of these \
+             (\"*.py\", \"src/**\"). context: so many lines around each. count: only how many lines \
+             match in each file.",
             &["pattern"],
             &json!({"pattern": string(), "literal": boolean(), "ignore_case": boolean(),
                 "glob": string(), "globs": strings(), "context": number(), "count": boolean()}),

@@ -19,10 +19,12 @@ use crate::task::ModelChoice;
 use crate::team::PROPOSE;
 use crate::work::{CodingState, TestBaseline};
 
+pub(crate) use arguments::action;
 pub(super) use arguments::text_of;
 pub(super) use definitions::given;
-pub(crate) use definitions::looking;
+pub(crate) use definitions::{looking, offered};
 pub(crate) use pictures::shown_parts;
+pub(crate) use reports::{diff as diff_report, tests as test_report};
 
 /// The context of a model that says nothing of it, in tokens.
 const USUAL_CONTEXT: u64 = 100_000;
@@ -202,6 +204,11 @@ async fn test(
     Ok(found.map_or_else(Reply::failed, |now| {
         reports::tests(&now, work.baseline_of(0), &names, room)
     }))
+}
+
+/// What the tests say now, in words.
+pub(crate) fn tested(now: &TestBaseline, before: Option<&TestBaseline>, room: usize) -> String {
+    reports::tests(now, before, &[], room).text
 }
 
 /// Writes down what the coder plans to do.

@@ -19,16 +19,21 @@ pub(super) fn change(change: &CommittedChangeView, shown: usize) -> Reply {
     if change.diff.is_empty() {
         return Reply::plain("nothing is changed so far".to_owned());
     }
-    let mut text = lula_edit::diff_stat(&change.diff);
+    Reply::plain(diff(&change.diff, shown))
+}
+
+/// The size of a change, and as much of the diff as there is room for.
+pub(crate) fn diff(diff: &str, shown: usize) -> String {
+    let mut text = lula_edit::diff_stat(diff);
     text.push('\n');
     let room = shown.saturating_sub(text.len());
-    text.push_str(&lula_edit::diff_excerpt(&change.diff, room));
-    Reply::plain(text)
+    text.push_str(&lula_edit::diff_excerpt(diff, room));
+    text
 }
 
 /// What the tests say now, and what of it they did not say before the change. Of tests that fail only
 /// those are shown whose names hold one of `names`, where some are given.
-pub(super) fn tests(
+pub(crate) fn tests(
     now: &TestBaseline,
     before: Option<&TestBaseline>,
     names: &[String],

@@ -70,10 +70,12 @@ impl HostToolchains {
             .chain(known::CACHES)
             .chain(known::DIRECTORIES)
             .chain(known::CHOICES)
+            .chain(known::BUILDS)
     }
 
     /// Those that variables lead to: `PATH`, `HOME`, and the ones toolchains and package caches are
-    /// known by, such as `GOROOT` and `CARGO_HOME`.
+    /// known by, such as `GOROOT` and `CARGO_HOME`. What changes how code is compiled, such as
+    /// `CARGO_INCREMENTAL` and `CFLAGS`, is passed on as it is.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let path_of = |name: &str| variable(name).map(PathBuf::from);
         let mut found = Self {
@@ -100,6 +102,11 @@ impl HostToolchains {
                 && choice.chars().all(plain)
             {
                 found.environment.insert(name.to_owned(), choice);
+            }
+        }
+        for name in known::BUILDS {
+            if let Some(value) = variable(name).filter(|value| is_build_setting(value)) {
+                found.environment.insert(name.to_owned(), value);
             }
         }
         if let Some(virtualenv) = path_of("VIRTUAL_ENV").and_then(|path| Virtualenv::at(&path)) {
@@ -379,6 +386,16 @@ impl HostToolchains {
     pub(super) fn cache(&self, variable: &str) -> Option<&Path> {
         self.caches.get(variable).map(PathBuf::as_path)
     }
+}
+
+/// Longest value of a variable that a build is told.
+const BUILD_SETTING: usize = 4096;
+
+/// Whether a value is one for a build: not empty, of a usual length, and one line. Cargo's encoded flags have
+/// the unit separator between them.
+fn is_build_setting(value: &str) -> bool {
+    let fine = |c: char| c == '\u{1f}' || c == '\t' || !c.is_control();
+    !value.is_empty() && value.len() <= BUILD_SETTING && value.chars().all(fine)
 }
 
 fn is_system(path: &str) -> bool {

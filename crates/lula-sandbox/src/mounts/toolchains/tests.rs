@@ -290,6 +290,46 @@ fn variables_name_toolchains_and_choices() {
 }
 
 #[test]
+fn what_changes_a_build_is_passed_on_and_nothing_that_holds_a_secret_or_loads_code() {
+    let asked = std::cell::RefCell::new(Vec::new());
+    let found = HostToolchains::from_variables(|name| {
+        asked.borrow_mut().push(name.to_owned());
+        Some(match name {
+            "CARGO_INCREMENTAL" => "0".to_owned(),
+            "RUSTFLAGS" => "-C target-cpu=native".to_owned(),
+            "CARGO_ENCODED_RUSTFLAGS" => "-C\u{1f}opt-level=1".to_owned(),
+            "CARGO_PROFILE_DEV_DEBUG" => "a\nb".to_owned(),
+            "CFLAGS" => "x".repeat(5000),
+            "GOFLAGS" => String::new(),
+            _ => return None,
+        })
+    });
+    let names: Vec<_> = found.environment().keys().collect();
+    assert_eq!(
+        names,
+        ["CARGO_ENCODED_RUSTFLAGS", "CARGO_INCREMENTAL", "RUSTFLAGS"]
+    );
+    assert_eq!(found.environment()["RUSTFLAGS"], "-C target-cpu=native");
+    let known: Vec<_> = HostToolchains::variables().collect();
+    for name in asked.into_inner() {
+        assert!(
+            known.contains(&name.as_str()),
+            "a runner is not handed {name}"
+        );
+    }
+    for refused in [
+        "CARGO_REGISTRY_TOKEN",
+        "GOPROXY",
+        "LD_PRELOAD",
+        "NODE_OPTIONS",
+        "PYTHONPATH",
+        "RUSTC_WRAPPER",
+    ] {
+        assert!(!known.contains(&refused), "{refused}");
+    }
+}
+
+#[test]
 fn what_stands_behind_a_link_of_the_path_is_shown() {
     let home = Home::with(&[
         "opt/node/bin/node",

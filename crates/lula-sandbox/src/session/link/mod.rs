@@ -347,7 +347,10 @@ impl HelperLink {
             }
             if let (Some(listener), Some(polled)) = (listener, waiting.get(1))
                 && polled.revents().contains(PollFlags::IN)
-                && let Some(heard) = listener.next(|pid, call| self.watch.look(pid, call))?
+                && let Some(heard) = listener.next(
+                    |pid, call| self.watch.look(pid, call),
+                    |pid, call| self.watch.signal_target(pid, call),
+                )?
             {
                 match heard {
                     SeccompNotification::Refused(denial) => return Ok(LinkInput::Refused(denial)),

@@ -5,7 +5,7 @@ mod keys;
 mod remote;
 mod server;
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use lula_gate::approvals::{
@@ -21,7 +21,7 @@ use serde_json::json;
 
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
-use crate::term::{BAD, DIM, GOOD, STRONG, TextTable, WARN, paint};
+use crate::term::{self, BAD, DIM, GOOD, STRONG, TextTable, WARN, paint};
 use flags::{AnswerFlags, ApprovalsCommand};
 
 pub(super) fn run(
@@ -240,24 +240,10 @@ pub(super) fn answer(
     })
 }
 
-/// Asks on the terminal. Where there is none, no person can have looked.
+/// Asks on the terminal what becomes of a question.
 pub(super) fn confirmed(decision: ApprovalDecision) -> Result<bool, CommandFailure> {
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(CommandFailure::new(
-            Code::BadCommandLine,
-            RunExit::Usage,
-            "there is no terminal to ask on",
-        )
-        .remedy("give --yes where a script answers"));
-    }
-    let what = match decision {
+    term::confirmed(match decision {
         ApprovalDecision::Approve => "approve exactly this",
         ApprovalDecision::Reject => "reject this for good",
-    };
-    let mut screen = anstream::stderr();
-    write!(screen, "{what}? type yes: ")?;
-    screen.flush()?;
-    let mut line = String::new();
-    io::stdin().lock().read_line(&mut line)?;
-    Ok(line.trim() == "yes")
+    })
 }

@@ -28,6 +28,9 @@ pub(crate) struct RunnerFlags {
     /// With `auto`, approve in advance what your rules allow (`[approval] beforehand = "tree"`)
     #[arg(long, value_enum)]
     pub(crate) approve: Option<ApproveMode>,
+    /// Ask an approver before any change is committed, whatever else the rules say
+    #[arg(long)]
+    pub(crate) hold_commits: bool,
     /// Sandbox policy: strict, build or browser
     #[arg(long, value_name = "NAME", default_value = "build", value_parser = parse_profile)]
     pub(crate) profile: Profile,

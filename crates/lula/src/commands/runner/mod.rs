@@ -46,6 +46,10 @@ pub(super) fn run(flags: &RunnerFlags, session: &CliSession) -> Result<RunExit, 
         project.unwrap_or(Path::new("/")),
         &session.host,
     )?;
+    let mut operator_rules = rules::for_runner(&session.host, &flags.rules)?;
+    if flags.hold_commits {
+        operator_rules.push(rules::holding_commits());
+    }
     let setup = RunnerSetup {
         roots: flags.roots.clone(),
         policy,
@@ -53,7 +57,7 @@ pub(super) fn run(flags: &RunnerFlags, session: &CliSession) -> Result<RunExit, 
         explain: flags.explain,
         max_bytes: session.host.config.get(&keys::WORKSPACE_MAX_BYTES),
         home: std::env::var_os("HOME").map(PathBuf::from),
-        rules: rules::for_runner(&session.host, &flags.rules)?,
+        rules: operator_rules,
         beforehand: flags.approve == Some(ApproveMode::Auto),
         // Without git only directories can be opened; a caller that asks for a commit is told.
         git: find_git(&session.host).ok(),
