@@ -59,5 +59,6 @@ mod stores;
 mod support;
 mod surroundings;
 mod trace;
+mod traces;
 mod try_it;
 mod workspaces;

@@ -99,6 +99,9 @@ pub struct RunTask {
     pub search_ms: u64,
     /// How long the tests may take, in milliseconds.
     pub tests_ms: u64,
+    /// The trace that it belongs to, as W3C Trace Context writes it; one of its own where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
 }
 
 impl RunTask {
@@ -133,6 +136,7 @@ impl RunTask {
             max_turns: 40,
             search_ms: 120_000,
             tests_ms: 600_000,
+            traceparent: None,
         }
     }
 }

@@ -240,6 +240,36 @@ keys! {
         doc: "When to draw live progress on standard error. \
               `auto` means on a terminal; elsewhere each step is one plain line.",
     }
+    OTEL_CONTENT: String = {
+        name: "otel.content",
+        kind: ConfigValueKind::Choice(&["no", "yes"]),
+        default: "no",
+        repository: RepositoryKeyRule::Never,
+        doc: "Whether traces hold what a run was asked and what came of it, redacted.",
+    }
+    OTEL_DIALECT: String = {
+        name: "otel.dialect",
+        kind: ConfigValueKind::Choice(&["genai", "openinference", "langfuse", "langsmith"]),
+        default: "genai",
+        repository: RepositoryKeyRule::Never,
+        doc: "Attributes that traces have beside OpenTelemetry's conventions for generative AI, for the receiver that wants them.",
+    }
+    OTEL_ENDPOINT: String = {
+        name: "otel.endpoint",
+        kind: ConfigValueKind::Text("http://HOST:4318, or https://"),
+        default: "",
+        repository: RepositoryKeyRule::Never,
+        doc: "A collector that takes traces by OTLP over HTTP: every run is exported to it once it is over. \
+              Empty: none is.",
+    }
+    OTEL_HEADERS: Vec<String> = {
+        name: "otel.headers",
+        kind: ConfigValueKind::Items,
+        default: "",
+        repository: RepositoryKeyRule::Never,
+        doc: "Headers for the collector, as NAME=REFERENCE. \
+              A reference is env:NAME, file:PATH, command:PROGRAM or keyring:SERVICE; never a key.",
+    }
     POLICY_RULES: String = {
         name: "policy.rules",
         kind: ConfigValueKind::Path,
@@ -303,7 +333,7 @@ keys! {
         default: "no",
         repository: RepositoryKeyRule::Never,
         doc: "Whether `lula serve` may listen on an address that other machines reach. \
-              It speaks plain HTTP: put a proxy that ends TLS before it.",
+              Not needed with server.tls_cert: without, it speaks plain HTTP, and a proxy has to end TLS before it.",
     }
     SERVER_FOUR_EYES: String = {
         name: "server.four_eyes",
@@ -365,6 +395,14 @@ keys! {
         repository: RepositoryKeyRule::Never,
         doc: "The claim of a token that holds roles or groups.",
     }
+    SERVER_KEY: String = {
+        name: "server.key",
+        kind: ConfigValueKind::Text("a reference such as env:NAME or file:PATH"),
+        default: "",
+        repository: RepositoryKeyRule::Never,
+        doc: "Where the bearer key for the server of server.url is kept: env:NAME, file:PATH, command:PROGRAM or keyring:SERVICE. \
+              Never the key itself.",
+    }
     SERVER_LISTEN: String = {
         name: "server.listen",
         kind: ConfigValueKind::Text("HOST:PORT"),
@@ -416,6 +454,29 @@ keys! {
         default: "4096",
         repository: RepositoryKeyRule::Never,
         doc: "Most event streams that `lula serve` keeps open at one time.",
+    }
+    SERVER_TLS_CERT: String = {
+        name: "server.tls_cert",
+        kind: ConfigValueKind::Path,
+        default: "",
+        repository: RepositoryKeyRule::Never,
+        doc: "The certificate chain of `lula serve` in PEM, its own first. \
+              Empty: it speaks plain HTTP. It is read when the server starts.",
+    }
+    SERVER_TLS_KEY: String = {
+        name: "server.tls_key",
+        kind: ConfigValueKind::Path,
+        default: "",
+        repository: RepositoryKeyRule::Never,
+        doc: "The private key of that certificate in PEM, which no other user may read.",
+    }
+    SERVER_URL: String = {
+        name: "server.url",
+        kind: ConfigValueKind::Text("https://HOST[:PORT], or http:// on this machine"),
+        default: "",
+        repository: RepositoryKeyRule::Never,
+        doc: "The server whose runs `lula run`, `runs`, `show`, `logs` and their like are about, also as `--server URL`. \
+              Empty: the runs of this machine.",
     }
     STATE_DIR: String = {
         name: "state.dir",

@@ -14,8 +14,11 @@ pub const RUNNER_KEY: &str = "LULA_RUNNER_KEY";
 /// What the diagnostic log holds. No key: it is read before the configuration is.
 pub const LOG: &str = "LULA_LOG";
 
+/// How its lines are written: `text` or `json`.
+pub const LOG_FORMAT: &str = "LULA_LOG_FORMAT";
+
 /// Variables of ours that are no configuration keys.
-const RESERVED: &[&str] = &[CONFIG_FILE, RUNNER_KEY, LOG];
+const RESERVED: &[&str] = &[CONFIG_FILE, RUNNER_KEY, LOG, LOG_FORMAT];
 /// The test suite's own variables.
 const RESERVED_PREFIX: &str = "LULA_TEST_";
 

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use lula_config::{Config, ConfigFileLocations, ConfigOrigin, ConfigSetting, variables};
+use lula_config::{
+    Config, ConfigFileLocations, ConfigKeySpec, ConfigOrigin, ConfigSetting, variables,
+};
 
 use crate::error::HostError;
 
@@ -69,6 +71,12 @@ impl Installation {
             }
         }
         given
+    }
+
+    /// Whether the command line itself says something of a key.
+    pub fn is_given(&self, spec: &ConfigKeySpec) -> bool {
+        let entry = self.config.entry(spec);
+        entry.is_some_and(|entry| matches!(entry.winner().origin, ConfigOrigin::Flag(_)))
     }
 
     /// As if nothing were configured.

@@ -1,10 +1,10 @@
 //! How a run stands: a word for people, and how good that is.
 
 use lula_protocol::RunExit;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How a run stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStanding {
     /// Its change does what it should.

@@ -22,6 +22,7 @@ use crate::drive::model_endpoints;
 use crate::error::HostError;
 use crate::history::{History, standing};
 use crate::installation::Installation;
+use crate::otlp::TraceContext;
 use crate::repository::{around, find_git};
 use crate::{folder, guidelines, sandbox};
 
@@ -79,6 +80,9 @@ pub struct TaskRequest {
     pub max_turns: u32,
     /// How long the built-in search may take.
     pub search: Duration,
+    /// The trace that the run belongs to, as W3C Trace Context writes it; one of its own where it is left
+    /// out.
+    pub traceparent: Option<String>,
 }
 
 fn refused<T>(why: impl Into<String>, remedy: &'static str) -> Result<T, HostError> {
@@ -125,6 +129,9 @@ impl TaskRequest {
             max_turns: self.max_turns,
             search_ms: u64::try_from(self.search.as_millis()).unwrap_or(u64::MAX),
             tests_ms: policy.limits.wall.millis(),
+            // What is no context is as if it had not come.
+            traceparent: (self.traceparent.clone())
+                .filter(|text| text.parse::<TraceContext>().is_ok()),
             ..RunTask::new(&self.text, repository.to_string_lossy())
         };
         Ok(if self.repair { task.repairing() } else { task })

@@ -105,6 +105,8 @@ macro_rules! for_each_code {
             LogBroken = "L0602",
             /// There is no such run.
             NoSuchRun = "L0603",
+            /// A server that cannot be reached, or is none of Lula.
+            ServerUnusable = "L0604",
             /// Not the name of a model.
             BadModelName = "L0701",
             /// The key of a model cannot be had.

@@ -89,8 +89,9 @@ impl Drivers {
     /// Whether another run can wait.
     pub(crate) fn has_room(&self) -> bool {
         let queue = self.queue();
-        !queue.ending
-            && (queue.driven.len() < self.at_once || queue.waiting.len() < self.longest_queue)
+        // A run that is about to be driven waits for a moment: both count together.
+        let taken = queue.driven.len() + queue.waiting.len();
+        !queue.ending && taken < self.at_once.saturating_add(self.longest_queue)
     }
 
     /// Has a run driven: now, or when a driver is free. What waits already waits once.
@@ -297,6 +298,15 @@ mod tests {
         drivers.drive(&run(2));
         assert_eq!(drivers.next(), None);
         assert_eq!(drivers.counts(), (1, 1));
+        assert!(!drivers.has_room());
+    }
+
+    #[test]
+    fn a_run_that_is_not_driven_yet_takes_its_place_at_once() {
+        let drivers = drivers(1, 0);
+        drivers.drive(&run(1));
+        assert!(!drivers.has_room());
+        assert_eq!(drivers.next(), Some(run(1)));
         assert!(!drivers.has_room());
     }
 

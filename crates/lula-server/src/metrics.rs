@@ -185,4 +185,45 @@ mod tests {
             assert!(text.contains(line), "{line} is not in\n{text}");
         }
     }
+
+    /// Everything of ours that a text of queries names.
+    fn queried(text: &str) -> std::collections::BTreeSet<&str> {
+        let letters = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let words = text.split(|c| !letters(c));
+        words.filter(|word| word.starts_with("lula_")).collect()
+    }
+
+    #[test]
+    fn the_dashboard_and_the_alerts_name_what_is_there() {
+        let metrics = ServerMetrics::default();
+        metrics.answered("list_runs", 200, Duration::from_millis(3));
+        metrics.approval_answered("approve");
+        let exit = labels([("exit", exit(RunExit::Environment).to_owned())]);
+        metrics.runs_ended.get_or_create(&exit).inc();
+        let spent = labels([("dimension", "micro_usd".to_owned())]);
+        metrics.spent.get_or_create(&spent).inc();
+        let text = metrics.text((0, 0), 0);
+        let there: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.split([' ', '{']).next())
+            .collect();
+        let files = [
+            include_str!("../../../deploy/prometheus/lula.rules.yml"),
+            include_str!("../../../deploy/grafana/lula.json"),
+        ];
+        for file in files {
+            let queried = queried(file);
+            assert!(queried.len() > 5, "{queried:?}");
+            for name in queried {
+                assert!(there.contains(&name), "{name} is not in\n{text}");
+            }
+        }
+        // And everything that is counted is on the dashboard.
+        let shown = queried(files[1]);
+        for name in there.iter().filter(|name| name.starts_with("lula_")) {
+            let base = name.trim_end_matches("_sum").trim_end_matches("_count");
+            let is_shown = shown.contains(name) || shown.contains(&*format!("{base}_bucket"));
+            assert!(is_shown, "{name} is on no panel");
+        }
+    }
 }

@@ -24,6 +24,20 @@ pub(crate) struct RegisteredRepository {
     pub(crate) installation: Arc<Installation>,
 }
 
+impl RegisteredRepository {
+    /// Refuses a model that the configuration of this repository does not name.
+    pub(crate) fn offers(&self, model: &str) -> ApiResult<()> {
+        let usual = self.installation.config.get(&keys::MODELS_USE);
+        if usual.iter().any(|one| one == model) {
+            return Ok(());
+        }
+        Err(
+            ApiRefusal::forbidden(format!("{model:?} is no model of this server"))
+                .remedy("models.use holds those that may be named"),
+        )
+    }
+}
+
 /// All of them, by the order of the configuration.
 #[derive(Debug)]
 pub(crate) struct Repositories(Vec<RegisteredRepository>);

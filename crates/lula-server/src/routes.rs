@@ -167,7 +167,8 @@ routes! {
     Get "/metrics" "metrics" Read "Counters in the text format of Prometheus"
         () => Content("application/openmetrics-text"), serve::metrics;
     Post "/v1/runs" "create_run" Operate "Begin a run. It is driven at once, or when a driver is free"
-        (header("Idempotency-Key", "Repeats of a request with the same key begin one run, for a day"))
+        (header("Idempotency-Key", "Repeats of a request with the same key begin one run, for a day"),
+         header("traceparent", "The trace that the run belongs to (W3C Trace Context)"))
         { runs::CreateRun } => Json(201, schema::<runs::RunView>()), runs::create;
     Get "/v1/runs" "list_runs" Read "List runs, the newest first"
         (query("status", "Only with this status of the store: ready, running, suspended or done"),
@@ -183,6 +184,10 @@ routes! {
         "Follow the log of a run as server-sent events: what is there, then what comes"
         (header("Last-Event-ID", "The last event that was seen; none before it is sent again"))
         => Content("text/event-stream"), events::follow;
+    Get "/v1/runs/{run}/log" "run_log" Read
+        "The log of a run as it was written, page by page, with the values it names: what a client checks and folds itself"
+        (number("from", "The first event; all before it are known"))
+        => Json(200, schema::<runs::OpenDocument>()), runs::log;
     Get "/v1/runs/{run}/timeline" "run_timeline" Read "Where the time and the money of a run went"
         () => Json(200, schema::<runs::OpenDocument>()), runs::timeline;
     Get "/v1/runs/{run}/plan" "run_plan" Read "The plan that several agents share, as a graph of steps"
@@ -203,6 +208,8 @@ routes! {
         () { runs::SteerRun } => Json(202, schema::<runs::SteeredView>()), runs::steer;
     Post "/v1/runs/{run}/undo" "undo_run" Operate "Take the delivery of a run back"
         () => Json(200, schema::<runs::UndoneView>()), runs::undo;
+    Post "/v1/runs/{run}/fork" "fork_run" Operate "Begin a run with the first events of another; resume has it driven"
+        () { runs::ForkRun } => Json(201, schema::<runs::RunView>()), runs::fork;
     Get "/v1/approvals" "list_approvals" Read "What runs ask people"
         () => Json(200, schema::<approvals::ApprovalPage>()), approvals::list;
     Get "/v1/approvals/{approval}" "get_approval" Read "One question, with exactly what would be done"

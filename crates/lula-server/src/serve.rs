@@ -19,6 +19,7 @@ use utoipa::ToSchema;
 
 use crate::drivers::{DriverGround, Drivers};
 use crate::http::call::RouteCall;
+use crate::http::tls::{self, TlsSetupError};
 use crate::http::{OriginRules, connections, router};
 use crate::identity::{IdentityCheck, IdentitySetupError};
 use crate::limits::RequestLimits;
@@ -64,6 +65,9 @@ pub enum ServeError {
     /// It cannot find out who its callers are.
     #[error(transparent)]
     Identity(#[from] IdentitySetupError),
+    /// Its certificate or its key cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsSetupError),
     /// The address is none, or is taken.
     #[error("server.listen: cannot listen on {address}: {why}")]
     Listen { address: String, why: String },
@@ -83,7 +87,9 @@ impl ServeError {
     fn code(&self) -> Code {
         match self {
             Self::Host(error) | Self::Identity(IdentitySetupError::Host(error)) => error.code(),
-            Self::Identity(_) | Self::Unprotected(_) | Self::Exposed(_) => Code::BadValue,
+            Self::Identity(_) | Self::Tls(_) | Self::Unprotected(_) | Self::Exposed(_) => {
+                Code::BadValue
+            }
             Self::Listen { .. } => Code::FileAccess,
             Self::Records(_) => Code::StoreUnusable,
         }
@@ -96,9 +102,12 @@ impl ServeError {
                 return error.remedy();
             }
             Self::Identity(_) => "docs/server.md explains the keys below server.jwt",
+            Self::Tls(_) => {
+                "name a certificate chain and its key in PEM; no other user may read the key"
+            }
             Self::Unprotected(_) => "set server.auth to bearer or jwt, or listen on 127.0.0.1",
             Self::Exposed(_) => {
-                "put a proxy that ends TLS before it and listen on 127.0.0.1, or set server.expose to yes"
+                "set server.tls_cert and server.tls_key; or listen on 127.0.0.1 behind a proxy that ends TLS, or set server.expose to yes"
             }
             Self::Listen { .. } => "name a free HOST:PORT; port 0 takes a free one",
             Self::Records(_) => "check the space and the rights of the state directory",
@@ -144,7 +153,10 @@ pub(crate) struct IdentityDocument {
     repositories: Option<Vec<String>>,
 }
 
-async fn listen(installation: &Installation) -> Result<(TcpListener, SocketAddr), ServeError> {
+async fn listen(
+    installation: &Installation,
+    is_secure: bool,
+) -> Result<(TcpListener, SocketAddr), ServeError> {
     let address = installation.config.get(&keys::SERVER_LISTEN);
     let failed = |why: &dyn std::fmt::Display| ServeError::Listen {
         address: address.clone(),
@@ -158,7 +170,7 @@ async fn listen(installation: &Installation) -> Result<(TcpListener, SocketAddr)
         if installation.config.get(&keys::SERVER_AUTH) == "off" {
             return Err(ServeError::Unprotected(place));
         }
-        if installation.config.get(&keys::SERVER_EXPOSE) != "yes" {
+        if !is_secure && installation.config.get(&keys::SERVER_EXPOSE) != "yes" {
             return Err(ServeError::Exposed(place));
         }
     }
@@ -259,20 +271,21 @@ async fn serve_until(
     ready: impl FnOnce(&ListeningServer),
 ) -> Result<(), ServeError> {
     let mut interrupts = EndSignals::heard()?;
-    let (listener, place) = listen(&options.installation).await?;
+    let tls = tls::acceptor(&options.installation.config)?;
+    let (listener, place) = listen(&options.installation, tls.is_some()).await?;
     let origins = OriginRules::of(&options.installation.config, place.ip().is_loopback());
     let longest_body = number(&options.installation, &keys::SERVER_BODY);
     let (state, ground) = state(options).await?;
     let config = &state.installation.config;
     let listening = ListeningServer {
-        listening: format!("http://{place}"),
+        listening: format!("{}://{place}", if tls.is_some() { "https" } else { "http" }),
         auth: config.get(&keys::SERVER_AUTH),
         repositories: state.repositories.names().map(str::to_owned).collect(),
     };
     let (end, ended) = watch::channel(false);
     let app = router(Arc::clone(&state), origins, longest_body);
     let streams = number(&state.installation, &keys::SERVER_STREAMS);
-    let answering = tokio::spawn(connections::answer(listener, app, streams, ended));
+    let answering = tokio::spawn(connections::answer(listener, app, tls, streams, ended));
     let driving = Arc::clone(&state.drivers).work(Arc::new(ground));
     let driving = tokio::spawn(driving);
     ready(&listening);

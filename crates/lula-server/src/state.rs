@@ -52,6 +52,28 @@ impl ServerState {
         }
     }
 
+    /// The same, also where it is an agent's part of such a run.
+    pub(crate) async fn row_or_agent(&self, name: &str, identity: &Identity) -> ApiResult<RunRow> {
+        let refusal = match self.row(name, identity).await {
+            Ok(row) => return Ok(row),
+            Err(refusal) => refusal,
+        };
+        let Ok(run) = name.parse::<RunId>() else {
+            return Err(refusal);
+        };
+        let Some(row) = self.store.run(&run).await? else {
+            return Err(refusal);
+        };
+        let known = self.reader.show(&run, None).await?;
+        match &known.state.task.handoff {
+            Some(handoff) => {
+                self.row(handoff.parent.as_str(), identity).await?;
+                Ok(row)
+            }
+            None => Err(refusal),
+        }
+    }
+
     /// The state of a run that the caller may see.
     pub(crate) async fn known(
         &self,

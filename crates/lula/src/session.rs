@@ -1,10 +1,10 @@
 //! What every command has: the configuration in force, and the screen.
 
 use clap::{ArgMatches, FromArgMatches};
-use lula_config::ConfigFileLocations;
-use lula_config::variables::LOG;
+use lula_config::variables::{LOG, LOG_FORMAT};
+use lula_config::{ConfigFileLocations, keys};
 use lula_host::Installation;
-use lula_host::diagnosis::LogFilter;
+use lula_host::diagnosis::{LogFilter, LogFormat};
 use lula_protocol::{Code, RunExit};
 
 use crate::cli::{self, Cli};
@@ -40,6 +40,13 @@ pub(crate) fn open(matches: &ArgMatches) -> Result<(Cli, CliSession), CommandFai
         Err(_) if cli.command.works_without_configuration() => Installation::built_in(locations),
         read => read?,
     };
+    if !cli.command.is_about_runs() && host.is_given(keys::SERVER_URL.spec()) {
+        let message = "this command is about this machine, and --server is for runs of a server";
+        return Err(
+            CommandFailure::new(Code::BadCommandLine, RunExit::Usage, message)
+                .remedy("leave --server out; docs/server.md lists the commands that take it"),
+        );
+    }
     let screen = TerminalScreen::configured(cli.output, &host.config);
     for (setting, reason) in host.config.refused() {
         screen.warn(&format!(
@@ -55,7 +62,8 @@ fn begin_log(verbose: u8) -> Result<(), CommandFailure> {
     let variable = std::env::var_os(LOG);
     let variable = variable.as_ref().map(|text| text.to_string_lossy());
     if let Some(filter) = LogFilter::requested(variable.as_deref(), verbose)? {
-        filter.install(std::io::stderr);
+        let format = std::env::var(LOG_FORMAT).ok();
+        filter.install(LogFormat::requested(format.as_deref())?, std::io::stderr);
     }
     Ok(())
 }

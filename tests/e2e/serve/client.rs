@@ -109,9 +109,14 @@ impl RunningServer {
         };
         Self {
             child,
-            place: listening.strip_prefix("http://").unwrap().to_owned(),
+            place: listening.split_once("://").unwrap().1.to_owned(),
             token: None,
         }
+    }
+
+    /// Where it is.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.place)
     }
 
     /// Every request from here on is sent with this token.

@@ -2,12 +2,14 @@
 
 mod approvals;
 mod client;
+mod elsewhere;
 mod identity;
 mod kills;
 mod limits;
 mod live;
 mod refusals;
 mod runs;
+mod tls;
 mod tokens;
 
 use client::RunningServer;

@@ -7,6 +7,7 @@
 //! redacted on its way out.
 
 mod effects;
+mod json;
 mod redacted;
 
 use std::ffi::OsString;
@@ -27,6 +28,7 @@ use crate::installation::Installation;
 
 pub(crate) use effects::TracedWorld;
 pub use redacted::conceal;
+pub(crate) use redacted::redacted_text;
 
 /// All crates of Lula have names that begin so.
 const OURS: &str = "lula";
@@ -36,7 +38,35 @@ const RUNNER_LOG: &str = "runner.log";
 const ROTATE_AT: u64 = 16 << 20;
 
 /// The filter in force in this process, as its children are given it.
-static IN_FORCE: OnceLock<String> = OnceLock::new();
+static IN_FORCE: OnceLock<(String, LogFormat)> = OnceLock::new();
+
+/// How a line of the log is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// A document a line.
+    Json,
+}
+
+impl LogFormat {
+    /// What `LULA_LOG_FORMAT` asks for.
+    pub fn requested(variable: Option<&str>) -> Result<Self, HostError> {
+        match variable.map(str::trim) {
+            None | Some("" | "text") => Ok(Self::Text),
+            Some("json") => Ok(Self::Json),
+            Some(other) => Err(HostError::BadLogFormat(other.to_owned())),
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+        }
+    }
+}
 
 /// Which events are logged: a level (`debug`), or targets with levels (`lula_graph=trace,lula_runner=info`).
 #[derive(Debug, Clone, PartialEq)]
@@ -82,19 +112,28 @@ impl LogFilter {
     }
 
     /// Begins to log in this process, to `sink`. Once: a second time changes nothing.
-    pub fn install<W>(self, sink: W)
+    pub fn install<W>(self, format: LogFormat, sink: W)
     where
         W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
     {
-        let lines = tracing_subscriber::fmt::layer()
-            .with_ansi(false)
-            // A reader that went away is no reason to say so where it cannot be read.
-            .log_internal_errors(false)
-            .with_writer(redacted::RedactedWriter::new(sink))
-            .with_filter(self.targets);
-        let subscriber = tracing_subscriber::registry().with(lines);
-        if tracing::subscriber::set_global_default(subscriber).is_ok() {
-            let _ = IN_FORCE.set(self.text);
+        let installed = match format {
+            LogFormat::Json => {
+                let lines = json::JsonLines(sink).with_filter(self.targets);
+                tracing::subscriber::set_global_default(tracing_subscriber::registry().with(lines))
+            }
+            LogFormat::Text => {
+                let lines = tracing_subscriber::fmt::layer()
+                    .with_ansi(false)
+                    // A reader that went away is no reason to say so where it cannot be read.
+                    .log_internal_errors(false)
+                    .with_writer(redacted::RedactedWriter::new(sink))
+                    .with_filter(self.targets);
+                let subscriber = tracing_subscriber::registry().with(lines);
+                tracing::subscriber::set_global_default(subscriber)
+            }
+        };
+        if installed.is_ok() {
+            let _ = IN_FORCE.set((self.text, format));
         }
     }
 }
@@ -105,9 +144,14 @@ pub fn is_on() -> bool {
 }
 
 /// The variables that give a process which this one starts the same log.
-pub fn variables() -> Option<(&'static str, OsString)> {
-    let filter = IN_FORCE.get()?;
-    Some((variables::LOG, filter.into()))
+pub fn variables() -> Vec<(&'static str, OsString)> {
+    let Some((filter, format)) = IN_FORCE.get() else {
+        return Vec::new();
+    };
+    vec![
+        (variables::LOG, filter.into()),
+        (variables::LOG_FORMAT, format.name().into()),
+    ]
 }
 
 /// The log of the runner this process is going to start, where this process logs too.

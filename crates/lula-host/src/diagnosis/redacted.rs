@@ -38,10 +38,9 @@ fn known() -> &'static RwLock<Vec<String>> {
     })
 }
 
-/// A line as it may be written: without secrets, and without anything that acts on a terminal or looks
-/// like another line.
-fn clean(line: &str) -> String {
-    let mut text = line.trim_end_matches('\n').to_owned();
+/// A text without secrets: those that are known by their value, and those that look like one.
+pub(crate) fn redacted_text(text: &str) -> String {
+    let mut text = text.to_owned();
     for value in known()
         .read()
         .unwrap_or_else(PoisonError::into_inner)
@@ -51,7 +50,13 @@ fn clean(line: &str) -> String {
             text = text.replace(value.as_str(), CONCEALED);
         }
     }
-    let mut text: String = redact(&text)
+    redact(&text).into_owned()
+}
+
+/// A line as it may be written: without secrets, and without anything that acts on a terminal or looks
+/// like another line.
+fn clean(line: &str) -> String {
+    let mut text: String = redacted_text(line.trim_end_matches('\n'))
         .chars()
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect();

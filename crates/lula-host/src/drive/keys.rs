@@ -9,6 +9,7 @@ use lula_store::SecretGuard;
 use super::model_endpoints;
 use crate::error::HostError;
 use crate::installation::Installation;
+use crate::otlp::{OtlpExporter, OtlpTarget};
 use crate::runs::seal_key;
 
 /// The keys of the models a task names, and the one that seals logs.
@@ -17,6 +18,8 @@ pub struct DriverKeys {
     /// Keeps the keys of the models out of the store.
     pub(crate) guard: SecretGuard,
     pub(crate) seal: SigningKey,
+    /// Where the trace of a run goes once it is over.
+    pub(crate) traces: Option<Arc<OtlpExporter>>,
 }
 
 impl DriverKeys {
@@ -29,6 +32,7 @@ impl DriverKeys {
             models,
             guard,
             seal: seal_key(installation)?,
+            traces: OtlpExporter::open(&OtlpTarget::Configured, installation)?,
         })
     }
 }

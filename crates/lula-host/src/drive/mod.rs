@@ -29,6 +29,7 @@ use lula_store::{RunStatus, RunStore};
 use crate::diagnosis::TracedWorld;
 use crate::error::HostError;
 use crate::installation::Installation;
+use crate::otlp::OtlpExporter;
 use crate::record::{local_principal, now_ms};
 use crate::runner_client::FencedDriver;
 use crate::store::{self, DriverStore};
@@ -69,6 +70,7 @@ pub struct Driver {
     agents: Arc<AgentPool>,
     observer: Arc<dyn Observer>,
     stop: StopRequest,
+    traces: Option<Arc<OtlpExporter>>,
     /// Ends with this value, where the runner is our own.
     _own: Option<RunnerChild>,
 }
@@ -143,6 +145,7 @@ impl Driver {
                     models,
                     guard,
                     seal,
+                    traces,
                 },
             fence,
             shortfall,
@@ -222,6 +225,7 @@ impl Driver {
             agents,
             observer,
             stop,
+            traces,
             _own: own,
         })
     }
@@ -255,6 +259,7 @@ impl Driver {
                 continue;
             }
             self.clear(&known).await;
+            self.export(&known).await;
             return Ok(DriveResult::Rested(Box::new(known)));
         }
     }
@@ -355,6 +360,17 @@ impl Driver {
                 }
                 _ => return Ok(None),
             }
+        }
+    }
+
+    /// Sends the trace of a run that is over to the collector. A run is not held up by one that is gone.
+    async fn export(&self, known: &RunState<CodingState>) {
+        let (Some(traces), Some(_)) = (&self.traces, &known.progress.ended) else {
+            return;
+        };
+        if let Err(error) = traces.export(&self.store, &known.progress.run).await {
+            self.observer.warning(&error.to_string());
+            tracing::warn!(run = %known.progress.run, %error, "export");
         }
     }
 

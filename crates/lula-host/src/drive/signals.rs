@@ -49,6 +49,11 @@ impl Note {
         }
         Ok(Self(text.to_owned()))
     }
+
+    /// What is told.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
 }
 
 /// Who hears a note.

@@ -97,8 +97,10 @@ impl HostError {
             | Self::BadKeys(_)
             | Self::BadPrices(_)
             | Self::BadLogFilter { .. }
+            | Self::BadLogFormat(_)
             | Self::CommitsNotHeld(_)
             | Self::RunnerAddress(_) => Code::BadValue,
+            Self::Server(report) => report.code,
             Self::NoRuntime(_) | Self::Watch(_) | Self::Internal(_) => Code::Internal,
         }
     }
@@ -119,6 +121,7 @@ impl HostError {
             Self::Repair(error) => of_repair(error).1,
             Self::Serving(error) => of_serving(error).1,
             Self::Approvals(error) => of_approvals(error).1,
+            Self::Server(report) => report.exit,
             Self::AddsSecret { .. } => RunExit::WaitingForApproval,
             Self::Rules(_)
             | Self::Guidelines(_)
@@ -145,6 +148,7 @@ impl HostError {
             | Self::BadKeys(_)
             | Self::BadPrices(_)
             | Self::BadLogFilter { .. }
+            | Self::BadLogFormat(_)
             | Self::RunnerKey { .. }
             | Self::TaskRefused { .. }
             | Self::PartOfAnother { .. }
@@ -223,6 +227,7 @@ impl HostError {
             Self::Held(error) => error.remedy(),
             Self::Network(error) => error.remedy(),
             Self::Repair(error) => return Some(of_repair(error).2),
+            Self::Server(report) => return report.remedy.clone(),
             Self::Serving(error) => return of_serving(error).2.map(str::to_owned),
             Self::Approvals(error) => of_approvals(error).2,
             Self::Keyring(lula_gate::approvals::ApprovalKeyError::NoKeyFor { .. }) => {
@@ -347,6 +352,7 @@ impl HostError {
             Self::NoRepositoryConfiguration => {
                 "change to a repository, or leave out `--in repository`"
             }
+            Self::BadLogFormat(_) => "write text or json",
             Self::BadLogFilter { .. } => {
                 "write a level (error, warn, info, debug, trace) or targets with levels, as in \
                  LULA_LOG=lula_graph=debug,lula_runner=trace"

@@ -12,7 +12,7 @@ use lula_workspace::WorkspaceError;
 
 use crate::text::visible;
 
-pub(super) const fn of_store(error: &StoreError) -> (Code, RunExit, &'static str) {
+pub(super) fn of_store(error: &StoreError) -> (Code, RunExit, &'static str) {
     match error {
         StoreError::NoRun(_) => (Code::NoSuchRun, RunExit::Usage, "`lula runs` lists them"),
         StoreError::CorruptBlob(_)
@@ -28,6 +28,13 @@ pub(super) const fn of_store(error: &StoreError) -> (Code, RunExit, &'static str
             RunExit::Failed,
             "another process went on with the run",
         ),
+        StoreError::Backend {
+            backend: "server", ..
+        } => (
+            Code::ServerUnusable,
+            RunExit::Environment,
+            "`lula config explain server.url` shows which server is asked",
+        ),
         _ => (
             Code::StoreUnusable,
             RunExit::Environment,
@@ -36,7 +43,7 @@ pub(super) const fn of_store(error: &StoreError) -> (Code, RunExit, &'static str
     }
 }
 
-pub(super) const fn of_engine(error: &EngineError) -> (Code, RunExit) {
+pub(super) fn of_engine(error: &EngineError) -> (Code, RunExit) {
     match error {
         EngineError::Store(error) => {
             let (code, exit, _) = of_store(error);

@@ -350,6 +350,9 @@ pub enum HostError {
         /// What is wrong with it.
         why: String,
     },
+    /// The form of the diagnostic log is none.
+    #[error("{0:?} in LULA_LOG_FORMAT is no form of the log")]
+    BadLogFormat(String),
     /// A file that is named for a result cannot be written.
     #[error("cannot write {}: {error}", path.display())]
     Output {
@@ -400,6 +403,9 @@ pub enum HostError {
     /// The process cannot wait for anything.
     #[error("this process cannot wait for anything: {0}")]
     NoRuntime(io::Error),
+    /// A server refuses, or cannot be reached.
+    #[error("{}", .0.message)]
+    Server(Box<FailureReport>),
     /// Something that cannot happen did.
     #[error("{0}")]
     Internal(String),

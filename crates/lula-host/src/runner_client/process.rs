@@ -126,7 +126,7 @@ impl RunnerProcess {
         if let Some(file) = diagnosis::runner_log(installation)? {
             spawn = spawn.log(file);
         }
-        if let Some((name, value)) = diagnosis::variables() {
+        for (name, value) in diagnosis::variables() {
             spawn = spawn.variable(name, value);
         }
         let own = spawn.start().await?;

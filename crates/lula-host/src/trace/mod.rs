@@ -16,6 +16,7 @@ use lula_store::RunStore;
 use serde::Serialize;
 
 use crate::error::HostError;
+use crate::otlp::RunTrace;
 use crate::report::RunReport;
 use crate::runs::reader;
 use crate::standing::RunStanding;
@@ -23,6 +24,7 @@ use crate::story::StoryEvent;
 use crate::story::follow::RunLogFollower;
 
 pub use lanes::TraceLane;
+pub(crate) use timeline::times;
 pub use timeline::{RunTimeline, TraceSpan, TraceVisit};
 
 /// Everything that is known of a run and how it came about.
@@ -39,6 +41,8 @@ pub struct Trace {
     pub lanes: Vec<TraceLane>,
     /// Digest of the last entry of the log.
     pub head: String,
+    /// The same as OpenTelemetry has it.
+    pub spans: RunTrace,
 }
 
 /// The same for programs.
@@ -51,6 +55,8 @@ pub struct TraceDocument<'a> {
     timeline: &'a RunTimeline,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     agents: &'a [TraceLane],
+    #[serde(flatten)]
+    spans: &'a RunTrace,
 }
 
 impl Trace {
@@ -73,6 +79,7 @@ impl Trace {
             timeline: RunTimeline::of(&moments),
             moments,
             head,
+            spans: RunTrace::read(store, run).await?.without_content(),
         })
     }
 
@@ -101,6 +108,7 @@ impl Trace {
             summary: &self.report.summary,
             timeline: &self.timeline,
             agents: &self.lanes,
+            spans: &self.spans,
         }
     }
 }

@@ -54,7 +54,7 @@ pub struct RunTimeline {
 
 /// When each moment was over and how long it took. Everything of one commit has the same time: what
 /// took long there came one after the other, and the last was over when it was committed.
-fn times(moments: &[StoryEvent]) -> Vec<(u64, u64)> {
+pub(crate) fn times(moments: &[StoryEvent]) -> Vec<(u64, u64)> {
     let mut times: Vec<(u64, u64)> = moments.iter().map(|it| (it.at_ms, it.at_ms)).collect();
     let mut end = moments.len();
     while end > 0 {

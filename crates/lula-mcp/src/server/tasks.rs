@@ -162,6 +162,7 @@ impl TaskDoor {
             max_loops: 3,
             max_turns: 40,
             search: Duration::from_mins(2),
+            traceparent: std::env::var("TRACEPARENT").ok(),
         }
     }
 

@@ -15,6 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Sleep;
+use tokio_rustls::TlsAcceptor;
 
 /// How long a client may take for its headers.
 const HEADERS_WITHIN: Duration = Duration::from_secs(10);
@@ -29,6 +30,7 @@ const BESIDE_STREAMS: usize = 512;
 pub(crate) async fn answer(
     listener: TcpListener,
     router: Router,
+    tls: Option<TlsAcceptor>,
     most_streams: usize,
     mut end: watch::Receiver<bool>,
 ) {
@@ -43,9 +45,9 @@ pub(crate) async fn answer(
             () = asked_for(&mut end) => break,
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    let (router, end) = (router.clone(), until.clone());
+                    let (router, end, tls) = (router.clone(), until.clone(), tls.clone());
                     tokio::spawn(async move {
-                        converse(stream, router, end).await;
+                        welcome(stream, router, tls, end).await;
                         drop(place);
                     });
                 }
@@ -63,8 +65,28 @@ async fn asked_for(end: &mut watch::Receiver<bool>) {
     let _ = end.wait_for(|end| *end).await;
 }
 
-async fn converse(stream: TcpStream, router: Router, mut end: watch::Receiver<bool>) {
+/// Opens TLS first, where the server has it.
+async fn welcome(
+    stream: TcpStream,
+    router: Router,
+    tls: Option<TlsAcceptor>,
+    end: watch::Receiver<bool>,
+) {
     let _ = stream.set_nodelay(true);
+    let Some(tls) = tls else {
+        return converse(stream, router, end).await;
+    };
+    let opened = tokio::time::timeout(HEADERS_WITHIN, tls.accept(stream)).await;
+    if let Ok(Ok(stream)) = opened {
+        converse(stream, router, end).await;
+    }
+}
+
+async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: Router,
+    mut end: watch::Receiver<bool>,
+) {
     let io = TokioIo::new(StallGuard::new(stream, STALLED));
     let conversation = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -5,6 +5,7 @@ pub(crate) mod connections;
 mod gate;
 mod origin;
 mod router;
+pub(crate) mod tls;
 
 pub(crate) use origin::OriginRules;
 pub(crate) use router::router;

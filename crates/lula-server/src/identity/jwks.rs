@@ -6,15 +6,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Empty, Limited};
-use hyper::body::Bytes;
-use hyper::{Request, Uri};
-use hyper_util::rt::TokioIo;
+use bytes::Bytes;
 use jsonwebtoken::jwk::{Jwk, JwkSet};
 use lula_files::{FinalLink, read_regular};
-use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use lula_http::header::{ACCEPT, HeaderValue};
+use lula_http::{HeaderMap, HttpClient, HttpRequest, Method, ServiceUrl, StatusCode};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -33,11 +29,8 @@ const MOST: usize = 256 << 10;
 #[derive(Debug, Clone)]
 pub(super) enum KeySource {
     File(PathBuf),
-    Url(Uri),
+    Url(ServiceUrl),
 }
-
-trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for T {}
 
 impl KeySource {
     /// A file, or a URL that is safe to be believed.
@@ -45,14 +38,8 @@ impl KeySource {
         if !place.contains("://") {
             return Ok(Self::File(place.into()));
         }
-        let url: Uri = place.parse().map_err(|_| format!("{place:?} is no URL"))?;
-        let host = url.host().unwrap_or_default();
-        let near = ["127.0.0.1", "[::1]", "localhost"].contains(&host);
-        match url.scheme_str() {
-            Some("https") => Ok(Self::Url(url)),
-            Some("http") if near => Ok(Self::Url(url)),
-            _ => Err("keys are read over https, or over http from this machine".to_owned()),
-        }
+        let url = ServiceUrl::private(place).map_err(|error| error.to_string())?;
+        Ok(Self::Url(url))
     }
 
     async fn read(&self) -> Result<Vec<Jwk>, String> {
@@ -65,9 +52,7 @@ impl KeySource {
                 let read = read.map_err(|error| error.to_string())?;
                 Bytes::from(read.ok_or("there is no such file")?)
             }
-            Self::Url(url) => tokio::time::timeout(WITHIN, fetch(url))
-                .await
-                .map_err(|_| "the issuer does not answer".to_owned())??,
+            Self::Url(url) => fetch(url).await?,
         };
         let set: JwkSet = serde_json::from_slice(&bytes)
             .map_err(|error| format!("what is there is no key set: {error}"))?;
@@ -75,55 +60,24 @@ impl KeySource {
     }
 }
 
-async fn connect(url: &Uri) -> Result<Box<dyn ByteStream>, String> {
-    let text = |error: &dyn std::fmt::Display| format!("the issuer cannot be reached: {error}");
-    let secure = url.scheme_str() == Some("https");
-    let host = url.host().unwrap_or_default();
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let port = url.port_u16().unwrap_or(if secure { 443 } else { 80 });
-    let stream = TcpStream::connect((bare, port)).await;
-    let stream = stream.map_err(|error| text(&error))?;
-    if !secure {
-        return Ok(Box::new(stream));
-    }
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| text(&error))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let name = ServerName::try_from(bare.to_owned()).map_err(|error| text(&error))?;
-    let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
-    let stream = connector.connect(name, stream).await;
-    Ok(Box::new(stream.map_err(|error| text(&error))?))
-}
-
 /// One request, without following where it may lead.
-async fn fetch(url: &Uri) -> Result<Bytes, String> {
-    let text = |error: &dyn std::fmt::Display| format!("the issuer does not answer: {error}");
-    let io = TokioIo::new(connect(url).await?);
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(io)
-        .await
-        .map_err(|error| text(&error))?;
-    let connection = tokio::spawn(connection);
-    let path = url.path_and_query().map_or("/", |path| path.as_str());
-    let host = url.authority().map_or("", |authority| authority.as_str());
-    let request = Request::get(path)
-        .header(hyper::header::HOST, host)
-        .header(hyper::header::ACCEPT, "application/json")
-        .body(Empty::<Bytes>::new())
-        .map_err(|error| text(&error))?;
-    let response = sender.send_request(request).await;
-    let response = response.map_err(|error| text(&error))?;
-    if response.status() != hyper::StatusCode::OK {
-        return Err(format!("the issuer answers with {}", response.status()));
+async fn fetch(url: &ServiceUrl) -> Result<Bytes, String> {
+    let client = HttpClient::new().map_err(|error| error.to_string())?;
+    let request = HttpRequest {
+        method: Method::GET,
+        url,
+        path: "",
+        headers: HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]),
+        body: Bytes::new(),
+        within: WITHIN,
+        most: MOST,
+    };
+    let answer = client.send(request).await;
+    let answer = answer.map_err(|error| format!("the issuer: {error}"))?;
+    if answer.status != StatusCode::OK {
+        return Err(format!("the issuer answers with {}", answer.status));
     }
-    let body = Limited::new(response.into_body(), MOST).collect().await;
-    let body = body.map_err(|error| text(&error))?.to_bytes();
-    connection.abort();
-    Ok(body)
+    Ok(answer.body)
 }
 
 struct ReadKeys {

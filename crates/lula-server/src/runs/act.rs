@@ -12,7 +12,7 @@ use lula_store::{RunRow, RunStatus};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::begin::RunLimits;
+use super::begin::{RunLimits, check_task};
 use super::views::RunView;
 use crate::audit::{ServerAct, record};
 use crate::http::call::RouteCall;
@@ -82,8 +82,24 @@ pub(crate) struct UndoneView {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct UndoneBranch {
     branch: String,
+    /// The commit it named.
+    commit: String,
     /// What brings it back.
     kept_as: String,
+}
+
+/// Where a run is taken up anew.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ForkRun {
+    /// How many of its events are kept.
+    #[schema(minimum = 1)]
+    at: u64,
+    /// Another task, for what comes after them.
+    #[schema(max_length = 65536)]
+    task: Option<String>,
+    /// Another model, of `models.use`.
+    model: Option<String>,
 }
 
 /// Writes down what is about to be done to a run.
@@ -193,10 +209,36 @@ pub(crate) async fn undo(state: Arc<ServerState>, call: RouteCall) -> ApiResult<
         UndoOutcome::Branches(branches) => {
             let one = |(_, one): (_, lula_host::runner_client::UndoneDelivery)| UndoneBranch {
                 branch: one.branch,
+                commit: one.commit,
                 kept_as: one.kept_as,
             };
             view.branches = branches.into_iter().map(one).collect();
         }
     }
     json(&view)
+}
+
+/// The handler of `POST /v1/runs/{run}/fork`. The fork waits: to resume it has it driven.
+pub(crate) async fn fork(state: Arc<ServerState>, call: RouteCall) -> ApiResult<Response<Body>> {
+    let asked: ForkRun = call.json()?;
+    let row = state.row(&call.name, &call.identity).await?;
+    let name = state.summaries.repository(&row, &state).await;
+    let repository = state.repositories.meant(name.as_deref(), &call.identity)?;
+    if let Some(model) = &asked.model {
+        repository.offers(model)?;
+    }
+    if let Some(task) = &asked.task {
+        check_task(task)?;
+    }
+    note("server.fork_run", &row, &call, &state).await?;
+    let given = [("task", asked.task), ("model", asked.model)].into_iter();
+    let set: Vec<_> = given
+        .filter_map(|(key, value)| Some((key.to_owned(), value?)))
+        .collect();
+    let fork = state.reader.fork(&row.run, asked.at, &set).await?;
+    let by = &call.identity.principal;
+    state.records.adopt(&fork, by, &repository.name)?;
+    state.records.over(&fork)?;
+    let row = state.row(fork.as_str(), &call.identity).await?;
+    json_with(201, &RunView::of(&row, &state).await?)
 }

@@ -9,7 +9,6 @@ use axum::http::{HeaderValue, Response};
 use lula_agents::route::TaskLane;
 use lula_agents::team::TeamPolicy;
 use lula_agents::{CoderChoice, DeliverMode, RunTask};
-use lula_config::keys;
 use lula_graph::EngineError;
 use lula_host::task::{ApprovalMode, TaskRequest, recall};
 use lula_host::{HostError, drive};
@@ -154,13 +153,19 @@ fn within(what: &str, number: Option<u32>, range: std::ops::RangeInclusive<u32>)
     }
 }
 
+/// Refuses a task that says nothing, or too much.
+pub(super) fn check_task(task: &str) -> ApiResult<()> {
+    if task.trim().is_empty() || task.chars().count() > LONGEST {
+        return Err(ApiRefusal::bad(format!(
+            "task is a text of 1 to {LONGEST} characters"
+        )));
+    }
+    Ok(())
+}
+
 impl CreateRun {
     fn check(&self) -> ApiResult<()> {
-        if self.task.trim().is_empty() || self.task.chars().count() > LONGEST {
-            return Err(ApiRefusal::bad(format!(
-                "task is a text of 1 to {LONGEST} characters"
-            )));
-        }
+        check_task(&self.task)?;
         if self.accept.len() > MOST || self.models.len() > MOST {
             return Err(ApiRefusal::bad(format!(
                 "accept and models name {MOST} at most"
@@ -178,13 +183,13 @@ impl CreateRun {
 
     /// What the command line would ask for. Models are those of the configuration: a request names no
     /// place of its own that a key would be sent to.
-    fn request(&self, repository: &RegisteredRepository) -> ApiResult<TaskRequest> {
-        let usual = repository.installation.config.get(&keys::MODELS_USE);
-        if let Some(other) = self.models.iter().find(|name| !usual.contains(name)) {
-            return Err(
-                ApiRefusal::forbidden(format!("{other:?} is no model of this server"))
-                    .remedy("models.use holds those that may be named"),
-            );
+    fn request(
+        &self,
+        repository: &RegisteredRepository,
+        traceparent: Option<&str>,
+    ) -> ApiResult<TaskRequest> {
+        for model in &self.models {
+            repository.offers(model)?;
         }
         Ok(TaskRequest {
             text: self.task.clone(),
@@ -223,6 +228,7 @@ impl CreateRun {
             max_loops: self.max_loops.unwrap_or(3),
             max_turns: self.max_turns.unwrap_or(40),
             search: Duration::from_mins(2),
+            traceparent: traceparent.map(str::to_owned),
         })
     }
 }
@@ -280,7 +286,7 @@ pub(crate) async fn create(state: Arc<ServerState>, call: RouteCall) -> ApiResul
     let repository = state
         .repositories
         .meant(asked.repository.as_deref(), &call.identity)?;
-    let request = asked.request(repository)?;
+    let request = asked.request(repository, call.header("traceparent").ok().flatten())?;
     if !state.drivers.has_room() {
         let text = "as many runs wait as server.queue allows";
         return Err(ApiRefusal::busy(503, text, 10));

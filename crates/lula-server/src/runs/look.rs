@@ -8,7 +8,11 @@ use axum::http::{HeaderValue, Response};
 use bytes::Bytes;
 use futures_util::stream;
 use lula_graph::bundle;
+use lula_host::history::listing::is_driven;
+use lula_host::remote::RunLogPage;
 use lula_host::trace::Trace;
+use lula_store::RunStatus;
+use serde::Deserialize;
 
 use super::views::{PlanView, RunView, document};
 use crate::http::call::RouteCall;
@@ -23,6 +27,28 @@ const PIECE: usize = 64 << 10;
 pub(crate) async fn get(state: Arc<ServerState>, call: RouteCall) -> ApiResult<Response<Body>> {
     let row = state.row(&call.name, &call.identity).await?;
     json(&RunView::of(&row, &state).await?)
+}
+
+/// From where a log is read.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LogQuery {
+    from: Option<u64>,
+}
+
+/// The handler of `GET /v1/runs/{run}/log`.
+pub(crate) async fn log(state: Arc<ServerState>, call: RouteCall) -> ApiResult<Response<Body>> {
+    let query: LogQuery = call.query()?;
+    let row = state.row_or_agent(&call.name, &call.identity).await?;
+    let from = query.from.unwrap_or_default();
+    if from > row.head.next {
+        let detail = format!("the log of {} has {} events", row.run, row.head.next);
+        return Err(ApiRefusal::bad(detail));
+    }
+    let is_over = row.status == RunStatus::Done;
+    let driven = !is_over && (is_driven(&row) || state.drivers.has(&row.run));
+    let page = RunLogPage::read(&*state.store, row, from, driven).await?;
+    json(&document(&page)?)
 }
 
 /// The handler of `GET /v1/runs/{run}/timeline`.

@@ -38,6 +38,9 @@ pub(crate) struct RunSummary {
     pub(crate) spent: std::collections::BTreeMap<String, u64>,
     /// The run it was forked from.
     pub(crate) parent: Option<String>,
+    /// The last event of that one which was taken over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) forked_at: Option<u64>,
 }
 
 /// What is remembered of runs that are over, and where each run works.
@@ -119,6 +122,7 @@ async fn read(row: &RunRow, state: &ServerState) -> Option<RunSummary> {
             .iter()
             .map(|(dimension, amount)| (dimension.name().to_owned(), amount))
             .collect(),
+        forked_at: listing.parent.as_ref().map(|parent| parent.seq),
         parent: listing.parent.map(|parent| parent.run.to_string()),
     })
 }

@@ -3,6 +3,7 @@
 use lula_agents::CodingState;
 use lula_graph::RunState;
 use lula_host::history::listing::is_driven;
+use lula_host::otlp::TraceContext;
 use lula_host::report::{RunReport, waiting_for};
 use lula_protocol::RunInterrupt;
 use lula_store::RunRow;
@@ -39,6 +40,8 @@ pub(crate) struct PendingView {
 pub(crate) struct RunView {
     #[serde(flatten)]
     summary: RunSummary,
+    /// The trace that the run belongs to.
+    trace_id: String,
     /// What the run waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pending: Option<PendingView>,
@@ -124,9 +127,11 @@ impl RunView {
             lula_host::drive::background::failure(&row.run, &state.installation)?
         };
         let summary = state.summaries.of(row, state).await;
+        let traceparent = known.state.task.traceparent.as_deref();
         let none = || ApiRefusal::internal(&"the run cannot be summed up");
         Ok(Self {
             summary: summary.ok_or_else(none)?,
+            trace_id: TraceContext::of(&row.run, traceparent).trace.to_string(),
             pending: PendingView::of(&known).filter(|_| !driven),
             trouble: trouble.as_ref().map(document).transpose()?,
             report: document(&report)?,

@@ -205,4 +205,26 @@ impl CliCommand {
             Self::Explain { .. } | Self::Completions { .. } | Self::Man { .. }
         )
     }
+
+    /// Whether it can be about the runs of a server.
+    pub(crate) fn is_about_runs(&self) -> bool {
+        match self {
+            Self::Run(_)
+            | Self::Resume(_)
+            | Self::Runs
+            | Self::Show(_)
+            | Self::Logs(_)
+            | Self::Trace(_)
+            | Self::Steer(_)
+            | Self::Cancel(_)
+            | Self::Fork(_)
+            | Self::Export(_)
+            | Self::Config(_) => true,
+            Self::Approve(flags) | Self::Reject(flags) => flags.runner.is_none(),
+            Self::Approvals { command } => !matches!(command, Some(ApprovalsCommand::Keys { .. })),
+            Self::Diff(flags) => !flags.what.is_empty(),
+            Self::Undo(flags) => flags.id.is_some(),
+            _ => false,
+        }
+    }
 }

@@ -70,6 +70,8 @@ fn is_named(spec: &lula_config::ConfigKeySpec, arguments: &[OsString]) -> bool {
 /// The short names of the flags that are given most often with `lula exec`.
 const NET: &str = "--net";
 const PUBLISH: &str = "--publish";
+/// The short name of the flag that names a server.
+const SERVER: &str = "--server";
 
 /// An argument with the whole name of its setting in place of the short one.
 pub(crate) fn long_form(argument: String) -> String {
@@ -85,6 +87,7 @@ fn short_name(spec: &lula_config::ConfigKeySpec) -> Option<&'static str> {
     [
         (keys::NETWORK_ALLOW.spec().name, NET),
         (keys::NETWORK_PUBLISH.spec().name, PUBLISH),
+        (keys::SERVER_URL.spec().name, SERVER),
     ]
     .into_iter()
     .find_map(|(name, short)| (name == spec.name).then_some(short))
@@ -102,6 +105,7 @@ fn with_flags(
             .global(true)
             .hide(true);
         match short_name(spec) {
+            Some(SERVER) => flag.alias(&SERVER[2..]),
             Some(short) => flag.alias(&short[2..]).action(ArgAction::Append),
             None => flag,
         }

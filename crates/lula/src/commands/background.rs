@@ -43,6 +43,12 @@ pub(super) async fn detach(
     if !background::detach(run, &line, store, &session.host).await? {
         screen.warn("no process has taken it up yet; it may take longer on a busy machine");
     }
+    say_detached(run, session)
+}
+
+/// Says how to follow a run that goes on elsewhere.
+pub(super) fn say_detached(run: &RunId, session: &CliSession) -> Result<RunExit, CommandFailure> {
+    let screen = &session.screen;
     if screen.is_json() {
         screen.document(&json!({"run": run, "status": "detached"}))?;
     } else {

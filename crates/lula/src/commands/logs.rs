@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use lula_host::drive::background;
 use lula_host::drive::worker::RunActivity;
+use lula_host::remote::RunAccess;
+use lula_host::runs;
 use lula_host::story::facts::spend;
 use lula_host::story::follow::RunLogFollower;
 use lula_host::story::{StoryEvent, StoryEventKind};
-use lula_host::{runs, store};
 use lula_protocol::calendar::utc_text;
 use lula_protocol::{RunExit, RunId};
-use lula_store::{LogRecord, SecretGuard};
+use lula_store::LogRecord;
 use serde::Serialize;
 
 use crate::cli::runs::LogsFlags;
@@ -29,8 +29,9 @@ struct Line<'a> {
 
 pub(super) fn run(flags: &LogsFlags, session: &CliSession) -> Result<RunExit, CommandFailure> {
     runs::block_on(async {
-        let store = store::open(&session.host, SecretGuard::default()).await?;
-        let run = runs::named(&*store, &flags.run).await?;
+        let access = RunAccess::open(&session.host).await?;
+        let run = access.named(&flags.run).await?;
+        let store = Arc::clone(&access.store);
         let mut follower = RunLogFollower::new(Arc::clone(&store), run.clone());
         let mut hints = store.watch();
         let mut warned = false;
@@ -51,7 +52,7 @@ pub(super) fn run(flags: &LogsFlags, session: &CliSession) -> Result<RunExit, Co
             }
             if activity == RunActivity::Left && !warned {
                 warned = true;
-                say_left(&run, session)?;
+                say_left(&run, &access, session)?;
             }
             RunLogFollower::wait(&mut hints).await;
         }
@@ -59,13 +60,17 @@ pub(super) fn run(flags: &LogsFlags, session: &CliSession) -> Result<RunExit, Co
 }
 
 /// A driver may take it up any time, so `lula logs` goes on following.
-fn say_left(run: &RunId, session: &CliSession) -> Result<(), CommandFailure> {
+fn say_left(
+    run: &RunId,
+    access: &RunAccess<'_>,
+    session: &CliSession,
+) -> Result<(), CommandFailure> {
     let screen = &session.screen;
     screen.note(&paint(
         WARN,
         format!("no driver works on it now: `lula resume {run}` goes on with it"),
     ));
-    if let Some(report) = background::failure(run, &session.host)? {
+    if let Some(report) = access.driver_failure(run)? {
         let lines = report.message.lines().chain(report.remedy.as_deref());
         for line in lines {
             screen.note(&paint(DIM, visible(line)));

@@ -126,6 +126,9 @@ fn answer(
     decision: ApprovalDecision,
     session: &CliSession,
 ) -> Result<RunExit, CommandFailure> {
+    if let Some(answered) = approvals::answer_elsewhere(flags, decision, session)? {
+        return Ok(answered);
+    }
     match run_named(Some(&flags.id), session)? {
         Some(run) => runs::answer(&run, decision, flags.yes, session),
         None => approvals::answer(flags, decision, session),

@@ -4,10 +4,10 @@ use std::fs::File;
 use std::path::Path;
 
 use lula_graph::bundle;
+use lula_host::remote::RunAccess;
 use lula_host::replay::ReplaySummary;
-use lula_host::{runs, store};
+use lula_host::runs;
 use lula_protocol::{Code, RunExit};
-use lula_store::SecretGuard;
 use serde_json::json;
 
 use crate::cli::runs::{ExportFlags, ForkFlags, ReplayFlags};
@@ -55,11 +55,9 @@ pub(super) fn replay(flags: &ReplayFlags, session: &CliSession) -> Result<RunExi
 
 pub(super) fn fork(flags: &ForkFlags, session: &CliSession) -> Result<RunExit, CommandFailure> {
     runs::block_on(async {
-        let store = store::open(&session.host, SecretGuard::default()).await?;
-        let run = runs::named(&*store, &flags.run).await?;
-        let fork = runs::reader(store)?
-            .fork(&run, flags.at, &flags.set)
-            .await?;
+        let access = RunAccess::open(&session.host).await?;
+        let run = access.named(&flags.run).await?;
+        let fork = access.fork(&run, flags.at, &flags.set).await?;
         if session.screen.is_json() {
             session
                 .screen
@@ -76,13 +74,13 @@ pub(super) fn fork(flags: &ForkFlags, session: &CliSession) -> Result<RunExit, C
 
 pub(super) fn export(flags: &ExportFlags, session: &CliSession) -> Result<RunExit, CommandFailure> {
     runs::block_on(async {
-        let store = store::open(&session.host, SecretGuard::default()).await?;
-        let run = runs::named(&*store, &flags.run).await?;
+        let access = RunAccess::open(&session.host).await?;
+        let run = access.named(&flags.run).await?;
         let file = File::create(&flags.output).map_err(|error| {
             let message = format!("cannot write {}: {error}", flags.output.display());
             CommandFailure::new(Code::FileAccess, RunExit::Environment, message)
         })?;
-        let exported = bundle::export(&*store, &run, file).await?;
+        let exported = bundle::export(&*access.store, &run, file).await?;
         if session.screen.is_json() {
             session.screen.document(
                 &json!({"run": run, "head": exported.head, "file": flags.output,

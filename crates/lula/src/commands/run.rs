@@ -6,22 +6,27 @@ use std::time::Duration;
 use lula_agents::route::TaskLane;
 use lula_agents::team::TeamPolicy;
 use lula_agents::{CoderChoice, RunTask};
-use lula_host::drive::{self, worker};
+use lula_host::drive::begin;
+use lula_host::drive::worker;
 use lula_host::models::ThinkingEffort;
 use lula_host::record::local_principal;
+use lula_host::remote::ServerClient;
 use lula_host::runs;
 use lula_host::store::DriverStore;
 use lula_host::task::{ApprovalMode, TaskRequest, recall};
 use lula_protocol::{BudgetAmounts, BudgetDimension, Code, RunExit};
 
 use super::background;
-use super::drive::{ApprovalSource, DriveContext};
+use super::drive::{self, ApprovalSource, DriveContext};
 use crate::cli::runs::{ApproveMode, CoderFlag, LaneChoice, LimitFlags, ResumeFlags, RunFlags};
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
 use crate::term::{DIM, paint};
 
 pub(super) fn run(flags: &RunFlags, session: &CliSession) -> Result<RunExit, CommandFailure> {
+    if let Some(server) = ServerClient::configured(&session.host)? {
+        return drive::remote::run(flags, &server, session);
+    }
     let mut task = task(flags, session)?;
     runs::block_on(async {
         let store = DriverStore::open(&session.host).await?;
@@ -30,12 +35,12 @@ pub(super) fn run(flags: &RunFlags, session: &CliSession) -> Result<RunExit, Com
         if flags.detach {
             // The driver that goes on with it must not be locked out of what this process would be.
             let reader = runs::reader(Arc::clone(&store.runs))?;
-            let run = drive::begin(&reader, &task, limits(&flags.limits)).await?;
+            let run = begin(&reader, &task, limits(&flags.limits)).await?;
             return background::detach(&run, flags.approve, max_time, &*store.runs, session).await;
         }
         let answers = ApprovalSource::from(flags.approve);
         let desk = DriveContext::open(&task, store, answers, session).await?;
-        let run = drive::begin(&desk.driver.engine, &task, limits(&flags.limits)).await?;
+        let run = begin(&desk.driver.engine, &task, limits(&flags.limits)).await?;
         session.screen.note(&format!("{} {run}", paint(DIM, "run")));
         desk.tell(&run, &desk.driver.reach(&run, max_time).await?)
             .await
@@ -44,7 +49,12 @@ pub(super) fn run(flags: &RunFlags, session: &CliSession) -> Result<RunExit, Com
 
 /// What the flags ask for, checked as far as it can be before anything is begun.
 pub(super) fn task(flags: &RunFlags, session: &CliSession) -> Result<RunTask, CommandFailure> {
-    let request = TaskRequest {
+    Ok(request(flags).task(&session.host)?)
+}
+
+/// What the flags ask for, of this machine or of a server.
+pub(super) fn request(flags: &RunFlags) -> TaskRequest {
+    TaskRequest {
         text: flags.task.text().to_owned(),
         repositories: flags.repo.clone(),
         repair: flags.repair,
@@ -82,14 +92,16 @@ pub(super) fn task(flags: &RunFlags, session: &CliSession) -> Result<RunTask, Co
         max_loops: flags.max_loops,
         max_turns: flags.max_turns,
         search: flags.search.unwrap_or(Duration::from_mins(2)),
-    };
-    Ok(request.task(&session.host)?)
+        traceparent: std::env::var("TRACEPARENT").ok(),
+    }
 }
 
 pub(super) fn resume(flags: &ResumeFlags, session: &CliSession) -> Result<RunExit, CommandFailure> {
     if flags.detached {
         // A person who closes the terminal does not mean this process.
         rustix::process::setsid().map_err(|error| internal(&error))?;
+    } else if let Some(server) = ServerClient::configured(&session.host)? {
+        return drive::remote::resume(flags, &server, session);
     }
     runs::block_on(async {
         let store = DriverStore::open(&session.host).await?;

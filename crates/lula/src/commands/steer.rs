@@ -1,10 +1,9 @@
 //! `lula steer` and `lula cancel`: saying something to a run, whichever process drives it.
 
-use lula_host::drive::signals::{self, Note};
-use lula_host::record::local_principal;
-use lula_host::{runs, store};
+use lula_host::drive::signals::Note;
+use lula_host::remote::RunAccess;
+use lula_host::runs;
 use lula_protocol::RunExit;
-use lula_store::SecretGuard;
 use serde_json::json;
 
 use crate::cli::runs::{CancelFlags, SteerFlags};
@@ -15,10 +14,10 @@ use crate::term::{DIM, paint, visible};
 pub(super) fn steer(flags: &SteerFlags, session: &CliSession) -> Result<RunExit, CommandFailure> {
     let note = Note::new(&flags.text)?;
     runs::block_on(async {
-        let store = store::open(&session.host, SecretGuard::default()).await?;
-        let run = runs::named(&*store, &flags.run).await?;
+        let access = RunAccess::open(&session.host).await?;
+        let run = access.named(&flags.run).await?;
         let task = flags.task.as_deref();
-        let heard = signals::steer(&run, task, note, &local_principal()?, &store).await?;
+        let heard = access.steer(&run, task, note).await?;
         let screen = &session.screen;
         if screen.is_json() {
             let agents = &heard.agents;
@@ -37,16 +36,9 @@ pub(super) fn steer(flags: &SteerFlags, session: &CliSession) -> Result<RunExit,
 
 pub(super) fn cancel(flags: &CancelFlags, session: &CliSession) -> Result<RunExit, CommandFailure> {
     runs::block_on(async {
-        let store = store::open(&session.host, SecretGuard::default()).await?;
-        let run = runs::named(&*store, &flags.run).await?;
-        let summary = signals::cancel(
-            &run,
-            &flags.reason,
-            &local_principal()?,
-            &store,
-            &session.host,
-        )
-        .await?;
+        let access = RunAccess::open(&session.host).await?;
+        let run = access.named(&flags.run).await?;
+        let summary = access.cancel(&run, &flags.reason).await?;
         let screen = &session.screen;
         if screen.is_json() {
             screen.document(&json!({"run": run, "summary": summary}))?;

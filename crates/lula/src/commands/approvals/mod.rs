@@ -3,6 +3,7 @@
 pub(crate) mod flags;
 mod keys;
 mod remote;
+mod server;
 
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use lula_gate::approvals::{
 };
 use lula_host::approvals::{document, local_desk, sign, sign_here};
 use lula_host::record::now_ms;
+use lula_host::remote::ServerClient;
 use lula_protocol::calendar::utc_text;
 use lula_protocol::units::distance;
 use lula_protocol::{ApprovalDecision, ApprovalId, Code, RunExit};
@@ -27,7 +29,10 @@ pub(super) fn run(
     session: &CliSession,
 ) -> Result<RunExit, CommandFailure> {
     match command {
-        None => list(session),
+        None => match ServerClient::configured(&session.host)? {
+            Some(server) => server::list(&server, session),
+            None => list(session),
+        },
         Some(ApprovalsCommand::Show { id }) => show_one(&id, session),
         Some(ApprovalsCommand::Keys { command }) => keys::run(command, session),
     }
@@ -35,6 +40,9 @@ pub(super) fn run(
 
 /// Shows a question with exactly the bytes that would be approved.
 pub(crate) fn show_one(id: &str, session: &CliSession) -> Result<RunExit, CommandFailure> {
+    if let Some(server) = ServerClient::configured(&session.host)? {
+        return server::show(id, &server, session);
+    }
     if let Some(run) = super::runs::run_meant(id, session)? {
         return super::runs::show_question(&run, session);
     }
@@ -89,7 +97,16 @@ fn list(session: &CliSession) -> Result<RunExit, CommandFailure> {
             question.reason.escape_debug().to_string(),
         ]);
     }
-    if pending.is_empty() && by_runs.is_empty() {
+    say_how_to_answer(&table, pending.is_empty() && by_runs.is_empty(), session)
+}
+
+fn say_how_to_answer(
+    table: &TextTable,
+    is_empty: bool,
+    session: &CliSession,
+) -> Result<RunExit, CommandFailure> {
+    let screen = &session.screen;
+    if is_empty {
         screen.note("nothing waits for an answer");
     } else {
         screen.line(table.render(0).trim_end())?;
@@ -167,6 +184,21 @@ fn show(stored: &StoredApproval, session: &CliSession) -> Result<(), CommandFail
         Err(_) if io::stdout().is_terminal() => screen.line(stored.rendered.escape_ascii()),
         Err(_) => Ok(io::stdout().lock().write_all(&stored.rendered)?),
     }
+}
+
+/// Answers a question of a server, where one is configured.
+pub(super) fn answer_elsewhere(
+    flags: &AnswerFlags,
+    decision: ApprovalDecision,
+    session: &CliSession,
+) -> Result<Option<RunExit>, CommandFailure> {
+    if flags.runner.is_some() {
+        return Ok(None);
+    }
+    let server = ServerClient::configured(&session.host)?;
+    server
+        .map(|server| server::answer((&flags.id, flags.yes), decision, &server, session))
+        .transpose()
 }
 
 /// Answers a question, after showing it.

@@ -95,6 +95,7 @@ fn task(words: &str, flags: &ChatFlags, session: &CliSession) -> Result<RunTask,
         max_loops: 3,
         max_turns: flags.max_turns,
         search: std::time::Duration::from_mins(2),
+        traceparent: std::env::var("TRACEPARENT").ok(),
     };
     let task = request.task(&session.host)?;
     Ok(task.talked_about(ChatTerms { silent }))

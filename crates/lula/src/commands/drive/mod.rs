@@ -2,6 +2,7 @@
 //! down.
 
 mod interrupt;
+pub(super) mod remote;
 mod talk;
 mod watching;
 

@@ -4,12 +4,11 @@ mod questions;
 mod show;
 mod undo;
 
-use lula_host::history::listing;
 use lula_host::record::age;
+use lula_host::remote::RunAccess;
 use lula_host::standing::{RunStanding, StandingTone};
 use lula_host::{runs, store};
 use lula_protocol::{ApprovalId, RunExit, RunId};
-use lula_store::SecretGuard;
 
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
@@ -21,8 +20,7 @@ pub(super) use undo::undo;
 
 pub(super) fn list(session: &CliSession) -> Result<RunExit, CommandFailure> {
     runs::block_on(async {
-        let store = store::open(&session.host, SecretGuard::default()).await?;
-        let rows = listing::list(store).await?;
+        let rows = RunAccess::open(&session.host).await?.list().await?;
         let screen = &session.screen;
         if screen.is_json() {
             screen.document(&rows)?;
@@ -68,11 +66,15 @@ pub(super) fn run_meant(word: &str, session: &CliSession) -> Result<Option<RunId
         return Ok(None);
     }
     let found: Result<_, CommandFailure> = runs::block_on(async {
-        let store = store::open(&session.host, SecretGuard::default()).await?;
+        let access = RunAccess::open(&session.host).await?;
         if let Ok(question) = word.parse::<ApprovalId>() {
-            return Ok(store.approval(&question).await?.map(|asked| asked.run));
+            return Ok(access
+                .store
+                .approval(&question)
+                .await?
+                .map(|asked| asked.run));
         }
-        Ok(Some(runs::named(&*store, word).await?))
+        Ok(Some(access.named(word).await?))
     });
     // What was only possible was meant otherwise.
     if certain {

@@ -3,12 +3,12 @@
 use lula_agents::CodingState;
 use lula_graph::{NextRunStep, RunState};
 use lula_host::history::listing::{is_driven, started_ms};
+use lula_host::remote::RunAccess;
 use lula_host::report::RunReport;
+use lula_host::runs;
 use lula_host::story::evidence;
 use lula_host::story::standing::facts;
-use lula_host::{runs, store};
 use lula_protocol::{Code, RunExit, RunId};
-use lula_store::SecretGuard;
 use serde::Serialize;
 use serde_json::json;
 
@@ -35,8 +35,9 @@ pub(in crate::commands) fn show(
     session: &CliSession,
 ) -> Result<RunExit, CommandFailure> {
     runs::block_on(async {
-        let store = store::open(&session.host, SecretGuard::default()).await?;
-        let run = runs::named(&*store, &flags.run).await?;
+        let access = RunAccess::open(&session.host).await?;
+        let run = access.named(&flags.run).await?;
+        let store = access.store;
         let began = started_ms(&*store, &run).await;
         let row = store.run(&run).await?;
         let driven = flags.at.is_none() && row.as_ref().is_some_and(is_driven);
@@ -114,7 +115,7 @@ pub(in crate::commands) fn diff(
     session: &CliSession,
 ) -> Result<RunExit, CommandFailure> {
     runs::block_on(async {
-        let store = store::open(&session.host, SecretGuard::default()).await?;
+        let store = RunAccess::open(&session.host).await?.store;
         let known = runs::reader(store)?.show(run, None).await?;
         let report = RunReport::of(&known);
         let screen = &session.screen;

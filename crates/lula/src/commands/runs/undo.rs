@@ -1,9 +1,9 @@
 //! `lula undo RUN`
 
-use lula_host::undo::{self, UndoOutcome};
-use lula_host::{runs, store};
+use lula_host::remote::RunAccess;
+use lula_host::runs;
+use lula_host::undo::UndoOutcome;
 use lula_protocol::{RunExit, RunId};
-use lula_store::SecretGuard;
 use serde_json::json;
 
 use crate::failure::CommandFailure;
@@ -14,10 +14,8 @@ pub(in crate::commands) fn undo(
     run: &RunId,
     session: &CliSession,
 ) -> Result<RunExit, CommandFailure> {
-    let taken_back = runs::block_on(async {
-        let store = store::open(&session.host, SecretGuard::default()).await?;
-        undo::undo(run, store, &session.host).await
-    })?;
+    let taken_back =
+        runs::block_on(async { RunAccess::open(&session.host).await?.undo(run).await })?;
     let screen = &session.screen;
     match taken_back {
         UndoOutcome::Files { workspace, files } if screen.is_json() => {

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use lula_host::otlp::{OtlpExporter, OtlpTarget};
 use lula_host::output::write_whole;
+use lula_host::remote::RunAccess;
+use lula_host::runs;
 use lula_host::standing::StandingTone;
 use lula_host::story::facts::spend;
 use lula_host::trace::{Trace, TraceSpan};
-use lula_host::{runs, store};
 use lula_protocol::{Code, RunExit};
-use lula_store::SecretGuard;
 
 use crate::cli::runs::TraceFlags;
 use crate::failure::CommandFailure;
@@ -21,10 +22,18 @@ const BAR: usize = 24;
 
 pub(super) fn run(flags: &TraceFlags, session: &CliSession) -> Result<RunExit, CommandFailure> {
     runs::block_on(async {
-        let store = store::open(&session.host, SecretGuard::default()).await?;
-        let run = runs::named(&*store, &flags.run).await?;
-        let trace = Trace::read(&store, &run).await?;
+        let access = RunAccess::open(&session.host).await?;
+        let run = access.named(&flags.run).await?;
+        let trace = Trace::read(&access.store, &run).await?;
         let screen = &session.screen;
+        if let Some(url) = &flags.otlp {
+            let target = OtlpTarget::Url(url.clone());
+            if let Some(collector) = OtlpExporter::open(&target, &session.host)? {
+                let sent = collector.export(&access.store, &run).await?;
+                let (count, to) = (sent.spans.len(), collector.url());
+                screen.note(&format!("{count} spans of trace {} sent to {to}", sent.id));
+            }
+        }
         if let Some(file) = &flags.html {
             write_whole(file, &trace.page())?;
             screen.note(&format!("the page is {}", file.display()));
@@ -42,7 +51,7 @@ pub(super) fn run(flags: &TraceFlags, session: &CliSession) -> Result<RunExit, C
         }
         if screen.is_json() {
             screen.document(&trace.document())?;
-        } else if flags.html.is_none() && flags.svg.is_none() {
+        } else if flags.html.is_none() && flags.svg.is_none() && flags.otlp.is_none() {
             screen.line(text(&trace).trim_end())?;
         }
         Ok(RunExit::Verified)
