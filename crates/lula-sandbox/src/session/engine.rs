@@ -365,6 +365,7 @@ impl SandboxEngine {
                 cgroup: limits.map(|limits| (inner.groups().kind().name(), limits)),
                 host: inner.host()?.clone(),
                 door: door.facts,
+                environment: sandbox.environment_digest(),
                 not_applied,
             },
             environment: environment.into_iter().collect(),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use lula_protocol::IsolationTier;
+use lula_protocol::{Digest, IsolationTier};
 
 use super::disk::MeasuredDirectory;
 use super::workspace::{DirectoryWithin, OverlayWorkspace, SessionWorkspace};
@@ -180,7 +180,15 @@ impl Sandbox {
 
     /// Where the workspace is seen, and what it is made of.
     pub(super) fn plan(&self) -> Result<WorkspacePlan, SandboxError> {
-        self.workspace.plan(self.writable, self.unflushed)
+        let made = self.tools().project_environment();
+        self.workspace.plan(self.writable, self.unflushed, made)
+    }
+
+    /// The digest of the project's environment, where the workspace shows it.
+    pub(super) fn environment_digest(&self) -> Option<Digest> {
+        let shown = matches!(self.workspace, SessionWorkspace::Overlay(_));
+        let made = self.tools().project_environment().filter(|_| shown);
+        made.and_then(|made| made.digest)
     }
 
     /// What the policy shows around the workspace.
@@ -263,6 +271,13 @@ impl Sandbox {
                 let mut measured = MeasuredDirectory::whole(&overlay.upper, limit)?;
                 for within in self.within.iter().filter(|within| within.writable) {
                     measured.count_too(&within.source)?;
+                }
+                let made = self.tools().project_environment();
+                if let Some(home) = made
+                    .filter(|made| made.being_made)
+                    .and_then(|made| made.home.as_ref())
+                {
+                    measured.count_too(home)?;
                 }
                 Ok(Some(measured))
             }
