@@ -8,7 +8,8 @@ use lula_workspace::scratch::ScratchError;
 
 use super::HostError;
 use super::foreign::{
-    of_approvals, of_audit, of_engine, of_repair, of_sandbox, of_serving, of_store, of_workspace,
+    of_approvals, of_audit, of_build, of_engine, of_environment, of_repair, of_sandbox, of_serving,
+    of_store, of_workspace,
 };
 
 impl HostError {
@@ -26,6 +27,8 @@ impl HostError {
             }
             Self::Held(error) => error.code(),
             Self::Network(error) => error.code(),
+            Self::Environment(error) => of_environment(error).0,
+            Self::Build(error) => of_build(error).0,
             Self::Repair(error) => of_repair(error).0,
             Self::Serving(error) => of_serving(error).0,
             Self::Approvals(error) => of_approvals(error).0,
@@ -114,6 +117,8 @@ impl HostError {
             }
             Self::Held(error) => of_workspace(error),
             Self::Network(error) => error.exit(),
+            Self::Environment(error) => of_environment(error).1,
+            Self::Build(error) => of_build(error).1,
             Self::Repair(error) => of_repair(error).1,
             Self::Serving(error) => of_serving(error).1,
             Self::Approvals(error) => of_approvals(error).1,
@@ -215,6 +220,8 @@ impl HostError {
             Self::Sandbox(error) => of_sandbox(error).2,
             Self::Held(error) => error.remedy(),
             Self::Network(error) => error.remedy(),
+            Self::Environment(error) => return Some(of_environment(error).2),
+            Self::Build(error) => return Some(error.remedy()),
             Self::Repair(error) => return Some(of_repair(error).2),
             Self::Serving(error) => return of_serving(error).2.map(str::to_owned),
             Self::RunnerKey { .. } => "name a file of your own that no other user can read",

@@ -37,6 +37,7 @@ use file::NetworkFile;
 use groups::{GroupAnswers, NetworkGroup};
 use keeper::EgressKeeper;
 pub(crate) use keeper::served;
+pub(crate) use questions::answer;
 
 pub use error::NetworkError;
 pub use file::REPOSITORY_FILE;
@@ -60,10 +61,20 @@ pub fn grant(
         }
         return Ok((policy.with_network(Network::Host), None));
     }
+    grant_words(policy, &words, base, installation)
+}
+
+/// The same for words that are not those of the configuration.
+pub(crate) fn grant_words(
+    policy: SandboxPolicy,
+    words: &[String],
+    base: &Path,
+    installation: &Installation,
+) -> Result<(SandboxPolicy, Option<Arc<dyn DoorKeeper>>), HostError> {
     if words.is_empty() && policy.network != Network::Allowlist {
         return Ok((policy, None));
     }
-    let settled = SettledNetwork::of(&words, base, installation)?;
+    let settled = SettledNetwork::of(words, base, installation)?;
     let keeper = EgressKeeper::new(settled, installation)?;
     Ok((
         policy.with_network(Network::Allowlist),

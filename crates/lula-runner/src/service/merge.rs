@@ -174,7 +174,8 @@ impl RunnerService {
             .in_layers(self.forks());
         let policy = self.setup.policy.clone();
         let wall = policy.limits.wall.millis();
-        let ground = SandboxedForkSource::on(self.engine.clone(), project, policy)?;
+        let ground =
+            SandboxedForkSource::on(self.engine.clone(), project, policy, &self.environments())?;
         let ground = ground.stopping(Arc::clone(halt));
         let within = Duration::from_millis(asked.tests_ms.min(wall).max(1));
         let onto = merge.onto.clone();

@@ -61,6 +61,28 @@ impl IgnoredLayers {
         })
     }
 
+    /// Adds paths to those that were made beside a commit's files, if any were.
+    pub(crate) fn add(directory: &Path, more: impl Iterator<Item = String>) -> CheckoutResult<()> {
+        let list = directory.join(LIST);
+        let Ok(mut listed) = std::fs::read(&list) else {
+            return Ok(());
+        };
+        let known: BTreeSet<Vec<u8>> = paths(&listed).map(<[u8]>::to_vec).collect();
+        let before = listed.len();
+        for path in more.map(String::into_bytes) {
+            if !known.contains(&path) {
+                listed.push(0);
+                listed.extend(path);
+            }
+        }
+        if listed.len() == before {
+            return Ok(());
+        }
+        let draft = directory.join("ignored.draft");
+        std::fs::write(&draft, listed).map_err(io_failed(&draft))?;
+        std::fs::rename(&draft, &list).map_err(io_failed(&list))
+    }
+
     /// Makes them in `directory`, for the files of a commit that lie in `tree`. None where the
     /// repository has no checkout.
     pub(crate) fn make(

@@ -16,6 +16,7 @@ use crate::commands::approvals::flags::{ANSWER_HELP, AnswerFlags, ApprovalsComma
 use crate::commands::audit::flags::AuditCommand;
 use crate::commands::config::flags::ConfigCommand;
 use crate::commands::doctor::flags::DoctorFlags;
+use crate::commands::env::flags::EnvironmentCommand;
 use crate::commands::exec::flags::ExecFlags;
 use crate::commands::guidelines::flags::GuidelinesCommand;
 use crate::commands::index::flags::IndexCommand;
@@ -31,7 +32,7 @@ use crate::commands::runner::flags::RunnerFlags;
 use crate::commands::serve::flags::{SERVE_HELP, ServerCommand};
 use crate::commands::try_it::flags::TryFlags;
 
-pub(crate) use reading::{NET, command, read, settings};
+pub(crate) use reading::{ENV, NET, NO_ENV, command, read, settings};
 use runs::{
     CancelFlags, ExportFlags, ForkFlags, HealFlags, LogsFlags, ReplayFlags, ResumeFlags, RunFlags,
     ShowFlags, SteerFlags, StoreCommand, TraceFlags,
@@ -111,6 +112,9 @@ pub(crate) enum CliCommand {
     Index(IndexCommand),
     /// Run a command in the sandbox and hold its changes
     Exec(ExecFlags),
+    /// Build, check and manage the environments that tests run in
+    #[command(subcommand)]
+    Env(EnvironmentCommand),
     /// Show, learn and explain what sandboxes reach over the network
     #[command(subcommand)]
     Net(NetCommand),

@@ -51,12 +51,22 @@ fn is_named(spec: &lula_config::ConfigKeySpec, arguments: &[OsString]) -> bool {
     let mut texts = arguments.iter().filter_map(|argument| argument.to_str());
     texts.any(|text| {
         let name = text.split_once('=').map_or(text, |(name, _)| name);
-        text.starts_with(&beginning) || (is_network_list(spec) && name == NET)
+        text.starts_with(&beginning)
+            || (is_network_list(spec) && name == NET)
+            || (is_environment(spec) && (name == ENV || name == NO_ENV))
     })
 }
 
 /// The short name of the flag that is given most often with `lula exec`.
 pub(crate) const NET: &str = "--net";
+
+/// The short names of the flag that chooses an environment.
+pub(crate) const ENV: &str = "--env";
+pub(crate) const NO_ENV: &str = "--no-env";
+
+fn is_environment(spec: &lula_config::ConfigKeySpec) -> bool {
+    spec.name == keys::ENVIRONMENT_USE.spec().name
+}
 
 fn is_network_list(spec: &lula_config::ConfigKeySpec) -> bool {
     spec.name == keys::NETWORK_ALLOW.spec().name
@@ -66,6 +76,19 @@ fn with_flags(
     command: clap::Command,
     wanted: impl Fn(&lula_config::ConfigKeySpec) -> bool,
 ) -> clap::Command {
+    let without = keys::ENVIRONMENT_USE.spec();
+    let command = if wanted(without) {
+        let flag = Arg::new(NO_ENV)
+            .long(&NO_ENV[2..])
+            .action(ArgAction::SetTrue);
+        command.arg(
+            flag.help("Use no environment that Lula built")
+                .global(true)
+                .hide(true),
+        )
+    } else {
+        command
+    };
     let flags = keys::all().filter(|spec| wanted(spec)).map(|spec| {
         let flag = Arg::new(spec.name)
             .long(spec.flag())
@@ -75,6 +98,8 @@ fn with_flags(
             .hide(true);
         if is_network_list(spec) {
             flag.alias(&NET[2..]).action(ArgAction::Append)
+        } else if is_environment(spec) {
+            flag.alias(&ENV[2..]).conflicts_with(NO_ENV)
         } else {
             flag
         }
@@ -97,7 +122,12 @@ pub(crate) fn settings(
         let given: Vec<&str> = given.map(String::as_str).collect();
         Some(variables::from_flag(spec, &given.join(",")))
     });
-    Ok(given.collect::<Result<_, _>>()?)
+    let mut settings: Vec<lula_config::ConfigSetting> = given.collect::<Result<_, _>>()?;
+    let without = innermost.try_get_one::<bool>(NO_ENV).ok().flatten();
+    if without == Some(&true) {
+        settings.push(variables::from_flag(keys::ENVIRONMENT_USE.spec(), "none")?);
+    }
+    Ok(settings)
 }
 
 #[cfg(test)]

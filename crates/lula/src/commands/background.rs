@@ -8,11 +8,20 @@ use lula_protocol::{RunExit, RunId};
 use lula_store::RunStore;
 use serde_json::json;
 
-use crate::cli::NET;
 use crate::cli::runs::ApproveMode;
+use crate::cli::{ENV, NET, NO_ENV};
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
 use crate::term::{DIM, paint};
+
+/// The flag of the configuration that a short one stands for.
+fn environment_flag(argument: &str) -> Option<String> {
+    if argument == NO_ENV {
+        return Some("--environment-use=none".to_owned());
+    }
+    let rest = argument.strip_prefix(ENV)?;
+    (rest.is_empty() || rest.starts_with('=')).then(|| format!("--environment-use{rest}"))
+}
 
 /// Lets another process go on with a run, away from this terminal.
 pub(super) async fn detach(
@@ -29,7 +38,8 @@ pub(super) async fn detach(
     let given = std::env::args().skip(1).map(|argument| {
         let list = argument.strip_prefix(NET);
         let list = list.filter(|rest| rest.is_empty() || rest.starts_with('='));
-        list.map(|rest| format!("--network-allow{rest}"))
+        let list = list.map(|rest| format!("--network-allow{rest}"));
+        list.or_else(|| environment_flag(&argument))
             .unwrap_or(argument)
     });
     line.extend(session.host.flags_given(given));

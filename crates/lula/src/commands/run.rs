@@ -25,6 +25,7 @@ use crate::term::{DIM, paint};
 
 pub(super) fn run(flags: &RunFlags, session: &CliSession) -> Result<RunExit, CommandFailure> {
     let mut task = task(flags, session)?;
+    super::env::ensure(&task, session)?;
     runs::block_on(async {
         let store = DriverStore::open(&session.host).await?;
         recall(&mut task, Arc::clone(&store.runs), &session.host).await?;
