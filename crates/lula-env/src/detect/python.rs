@@ -435,12 +435,19 @@ fn pip(
     wanted.extend(group_lines.iter().map(|line| shell(line)));
     if !tox.requirements.is_empty() && (chosen.is_empty() || nothing_of_tests) {
         part.reason(tox.file.clone(), "says what the tests need");
-        wanted.extend(tox.requirements.iter().map(|line| {
-            line.strip_prefix("-r")
-                .map_or_else(|| shell(line), |file| format!("-r {}", shell(file.trim())))
-        }));
+        for line in &tox.requirements {
+            let word = match line.strip_prefix("-r") {
+                Some(file) => format!("-r {}", shell(file.trim())),
+                None => shell(line),
+            };
+            if !wanted.contains(&word) {
+                wanted.push(word);
+            }
+        }
     }
-    let declared = wanted.join(" ") + &project.declared();
+    let listed = requirements.iter().map(|file| project.text(file));
+    let listed: String = listed.flat_map(|text| [" ".to_owned(), text]).collect();
+    let declared = wanted.join(" ") + &listed + &project.declared();
     for (package, why) in plugins_of_pytest(project)
         .into_iter()
         .chain(imported(project))

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use lula_audit::AuditEnding;
 use lula_config::keys;
 use lula_env::EnvironmentRecipe;
-use lula_gate::rules::{GateAct, RuleSet};
+use lula_gate::rules::{GateAct, RuleSet, Ruling};
 use lula_protocol::RunExit;
 use lula_runner::environments::{BuildProgress, EnvironmentBuild, EnvironmentRecord};
 use lula_sandbox::SandboxEngine;
@@ -151,18 +151,17 @@ fn carry_out(
 
 /// What the rules say about every command that may be run.
 fn judge(recipe: &EnvironmentRecipe, agreed: bool, rules: &RuleSet) -> Result<(), HostError> {
-    use lula_gate::rules::GateRuling;
     for step in &recipe.steps {
         for line in std::iter::once(&step.run).chain(&step.otherwise) {
             let verdict = rules.judge(&GateAct::shell(line));
             let rule = verdict.rule().map(ToString::to_string).unwrap_or_default();
             let line = line.clone();
             match verdict.ruling {
-                GateRuling::Deny => return Err(BuildRefusal::Forbidden { rule, line }.into()),
-                GateRuling::Ask if !agreed => {
+                Ruling::Deny => return Err(BuildRefusal::Forbidden { rule, line }.into()),
+                Ruling::Ask if !agreed => {
                     return Err(BuildRefusal::Asked { rule, line }.into());
                 }
-                GateRuling::Ask | GateRuling::Allow => {}
+                Ruling::Ask | Ruling::Allow => {}
             }
         }
     }

@@ -188,8 +188,13 @@ pub(super) fn of_repair(error: &RepairError) -> (Code, RunExit, String) {
         ),
         RepairError::EnvironmentBroken(broken) => {
             let remedy = broken.remedy.as_ref().map_or_else(
-                || "prepare the project as it says itself, then run the command again".into(),
-                |command| format!("`{}` installs it", visible(command)),
+                || "prepare the project as it says itself, or have `lula env build` do it".into(),
+                |command| {
+                    let command = visible(command);
+                    format!(
+                        "`lula env build` sets it up in the sandbox, or install it: `{command}`"
+                    )
+                },
             );
             return (Code::EnvironmentBroken, RunExit::Environment, remedy);
         }

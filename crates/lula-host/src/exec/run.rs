@@ -98,6 +98,9 @@ impl PreparedExec<'_> {
                 self.installation,
             )?);
         }
+        if let Some(made) = sandbox.environment().filter(|made| !made.brings.is_empty()) {
+            workspace.leave_aside(&made.brings)?;
+        }
         let sandbox = match &layer.place {
             // Changes that are kept are flushed when they are known.
             LayerDirectories::Overlay { lower, upper, work } => {

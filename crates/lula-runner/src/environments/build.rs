@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use lula_env::{EnvironmentInputs, RecipeStep};
+use lula_env::{EnvironmentInputs, RecipeStep, TOOLS_HOME};
 use lula_sandbox::policy::SandboxPolicy;
 use lula_sandbox::{
     FinishedCommand, HostToolchains, NextOutput, OverlayWorkspace, ProjectEnvironment, Sandbox,
@@ -98,6 +98,7 @@ impl EnvironmentBuild<'_> {
         for name in ["work", "mask"] {
             clear(&part(name));
         }
+        self.forget_tools(&part(HOME));
         let record = EnvironmentRecord {
             digest: self.inputs.digest()?,
             inputs: self.inputs.clone(),
@@ -118,7 +119,12 @@ impl EnvironmentBuild<'_> {
 
     fn sandbox(&self, directory: &Path, ground: &EnvironmentGround) -> Sandbox {
         let (path, mut variables) = surroundings(&self.inputs);
-        for (name, value) in [("CI", "true"), ("HUSKY", "0"), ("PIP_NO_INPUT", "1")] {
+        for (name, value) in [
+            ("CI", "true"),
+            ("HUSKY", "0"),
+            ("PIP_NO_INPUT", "1"),
+            ("UV_COMPILE_BYTECODE", "1"),
+        ] {
             variables
                 .entry(name.to_owned())
                 .or_insert_with(|| value.to_owned());
@@ -132,6 +138,7 @@ impl EnvironmentBuild<'_> {
             digest: None,
             above: None,
             below: None,
+            brings: Vec::new(),
             home: Some(directory.join(HOME)),
             being_made: true,
             path,
@@ -184,6 +191,23 @@ impl EnvironmentBuild<'_> {
             });
         }
         Ok(())
+    }
+
+    /// Removes tools that only the build needed: what is needed later is on the search path.
+    fn forget_tools(&self, home: &Path) {
+        let used = |name: &str| {
+            let place = format!("{TOOLS_HOME}/{name}/");
+            let recipe = &self.inputs.recipe;
+            let values = recipe.variables.values();
+            recipe
+                .path
+                .iter()
+                .chain(values)
+                .any(|one| one.starts_with(&place))
+        };
+        if !used("tools") {
+            clear(&home.join("tools"));
+        }
     }
 
     /// Keeps the log of a build that failed where it is found after it.

@@ -48,6 +48,12 @@ impl EnvironmentRecord {
             digest: Some(self.digest),
             above: part(ABOVE),
             below: part(BELOW),
+            brings: self
+                .directories
+                .iter()
+                .chain(&self.files)
+                .cloned()
+                .collect(),
             home: part(HOME),
             being_made: false,
             path,

@@ -215,6 +215,9 @@ impl EnvironmentStore {
 
 /// Removes a tree in which directories may be read-only, as Go's modules are.
 pub(super) fn clear(directory: &Path) {
+    if !directory.exists() {
+        return;
+    }
     if fs::remove_dir_all(directory).is_ok() {
         return;
     }

@@ -23,6 +23,8 @@ pub struct ProjectEnvironment {
     pub above: Option<PathBuf>,
     /// Files that are seen where the project has none.
     pub below: Option<PathBuf>,
+    /// What the two bring into the workspace, from its top.
+    pub brings: Vec<String>,
     /// Tools and package caches.
     pub home: Option<PathBuf>,
     /// Whether what is written to tools and caches stays: only while it is made.

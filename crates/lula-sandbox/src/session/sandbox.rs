@@ -10,7 +10,7 @@ use super::workspace::{DirectoryWithin, OverlayWorkspace, SessionWorkspace};
 use crate::blueprint::{LayerSwitches, WorkspacePlan};
 use crate::cgroup;
 use crate::error::SandboxError;
-use crate::mounts::{HostToolchains, PolicySurroundings, SystemDirectories};
+use crate::mounts::{HostToolchains, PolicySurroundings, ProjectEnvironment, SystemDirectories};
 use crate::policy::{LayerName, Network, SandboxPolicy};
 use crate::receipt::ReceiptContext;
 use crate::seccomp::{RefusedCallReply, SeccompRules, WatchedCalls};
@@ -182,6 +182,11 @@ impl Sandbox {
     pub(super) fn plan(&self) -> Result<WorkspacePlan, SandboxError> {
         let made = self.tools().project_environment();
         self.workspace.plan(self.writable, self.unflushed, made)
+    }
+
+    /// The environment of the project, where one was built.
+    pub fn environment(&self) -> Option<&ProjectEnvironment> {
+        self.tools().project_environment()
     }
 
     /// The digest of the project's environment, where the workspace shows it.

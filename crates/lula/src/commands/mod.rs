@@ -68,7 +68,7 @@ pub(crate) fn run(
         CliCommand::Detect => detect::run(session),
         CliCommand::Index(command) => index::run(command, session),
         CliCommand::Exec(flags) => return exec::run(&flags, session, helper),
-        CliCommand::Env(command) => env::run(&command, session, helper),
+        CliCommand::Env(command) => return env::run(&command, session, helper),
         CliCommand::Net(command) => return net::run(&command, session, helper),
         CliCommand::Grant(flags) => net::grant(&flags, session),
         CliCommand::Diff(flags) => match run_named(flags.what.first(), session)? {
