@@ -4,8 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::processes::{begin, wait_until};
-use crate::support::{LulaEnv, Repo, git};
+use crate::support::{LulaEnv, Repo, begin, git, wait_until};
 
 /// A project whose tests need a package that only its environment has.
 const CODE: &str = "import helper\n\n\ndef total(prices):\n    result = 0\n    for price in prices:\n        result -= helper.plain(price)\n    return result\n";

@@ -14,7 +14,6 @@ use lula_sandbox::policy::{Profile, WallTime};
 use serde::Serialize;
 
 use super::error::BuildRefusal;
-use super::recipes::RecipeOrigin;
 use super::source;
 use super::survey::{EnvironmentSurvey, survey};
 use crate::error::HostError;
@@ -120,10 +119,8 @@ fn carry_out(
     let wall = WallTime::from_millis(u64::try_from(wall.as_millis()).unwrap_or(u64::MAX));
     policy.limits.wall = wall.unwrap_or(policy.limits.wall);
     let mut words = survey.recipe.network.clone();
-    if survey.origin != RecipeOrigin::Repository || !words.is_empty() {
-        // What the operator grants every command is granted here too.
-        words.extend(installation.config.get(&keys::NETWORK_ALLOW));
-    }
+    // What the operator grants every command is granted here too.
+    words.extend(installation.config.get(&keys::NETWORK_ALLOW));
     words.sort();
     words.dedup();
     let (policy, keeper) = network::grant_words(policy, &words, &request.top, installation)?;

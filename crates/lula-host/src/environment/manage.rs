@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use lula_config::keys;
-use lula_runner::environments::StoredEnvironment;
+use lula_runner::environments::{EnvironmentError, StoredEnvironment, parcel};
 use serde::Serialize;
 
 use super::source;
@@ -65,6 +65,31 @@ pub fn remove(name: &str, installation: &Installation) -> Result<EnvironmentList
     let found = source.store().find(name)?;
     source.store().remove(&found)?;
     Ok(EnvironmentListing::of(&found))
+}
+
+/// Writes an environment into one file; without a name, that of the repository.
+pub fn export(
+    name: Option<&str>,
+    top: &Path,
+    file: &Path,
+    installation: &Installation,
+) -> Result<(EnvironmentListing, u64), HostError> {
+    let source = source(installation)?;
+    let found = match name {
+        Some(name) => source.store().find(name)?,
+        None => source
+            .find(top, top)?
+            .ok_or_else(|| EnvironmentError::Unknown(format!("for {}", top.display())))?,
+    };
+    let bytes = parcel::export(&found, file)?;
+    Ok((EnvironmentListing::of(&found), bytes))
+}
+
+/// Takes an environment in from such a file.
+pub fn import(file: &Path, installation: &Installation) -> Result<EnvironmentListing, HostError> {
+    let source = source(installation)?;
+    let taken = parcel::import(source.store(), file)?;
+    Ok(EnvironmentListing::of(&taken))
 }
 
 /// What was removed, and what is left.

@@ -23,7 +23,7 @@ use crate::installation::Installation;
 pub use build::{BuildRequest, BuiltEnvironment, build};
 pub use check::check;
 pub use error::BuildRefusal;
-pub use manage::{EnvironmentListing, PrunedEnvironments, list, prune, remove};
+pub use manage::{EnvironmentListing, PrunedEnvironments, export, import, list, prune, remove};
 pub use recipes::{RecipeOrigin, draft, operators_recipe, save};
 pub use survey::{EnvironmentState, EnvironmentSurvey, survey};
 
@@ -34,6 +34,14 @@ pub const BUILD: &str = "build";
 pub fn source(installation: &Installation) -> Result<EnvironmentSource, HostError> {
     let state = installation.state_directory()?;
     Ok(EnvironmentSource::new(&state, choice(installation)))
+}
+
+/// What the environment of a repository brings into it, from its top; nothing where it has none.
+pub fn brought(top: &Path, installation: &Installation) -> Result<Vec<String>, HostError> {
+    let found = source(installation)?.find(top, top)?;
+    Ok(found
+        .map(|found| found.record.directories)
+        .unwrap_or_default())
 }
 
 /// What the operator said about the environment.

@@ -10,6 +10,7 @@
 mod build;
 mod check;
 mod error;
+pub mod parcel;
 mod record;
 mod source;
 mod store;

@@ -135,3 +135,55 @@ fn what_an_ended_process_was_building_is_swept_and_never_listed() {
         Err(EnvironmentError::Unknown(_))
     ));
 }
+
+#[test]
+fn an_exported_environment_is_the_same_on_another_machine_and_a_changed_one_is_refused() {
+    let (directory, store, record) = world();
+    let found = store.find(&record.name()).unwrap();
+    let made = found.directory.join("above/.venv");
+    fs::write(made.join("tool"), "run me").unwrap();
+    let mode = |mode| std::os::unix::fs::PermissionsExt::from_mode(mode);
+    fs::set_permissions(made.join("tool"), mode(0o755)).unwrap();
+    std::os::unix::fs::symlink("tool", made.join("link")).unwrap();
+    let file = directory.path().join("one.environment");
+    parcel::export(&found, &file).unwrap();
+
+    let other = tempfile::tempdir().unwrap();
+    let elsewhere = EnvironmentStore::at(other.path());
+    let taken = parcel::import(&elsewhere, &file).unwrap();
+    assert_eq!(taken.record, record);
+    let made = taken.directory.join("above/.venv");
+    assert_eq!(fs::read_link(made.join("link")).unwrap(), Path::new("tool"));
+    let data = fs::metadata(made.join("tool")).unwrap();
+    assert_eq!(
+        std::os::unix::fs::PermissionsExt::mode(&data.permissions()) & 0o777,
+        0o755
+    );
+
+    let mut bytes = zstd::decode_all(fs::File::open(&file).unwrap()).unwrap();
+    let at = bytes.windows(6).position(|part| part == b"run me").unwrap();
+    for change in [
+        Box::new(|bytes: &mut Vec<u8>| bytes[at] = b'R') as Box<dyn Fn(&mut Vec<u8>)>,
+        Box::new(|bytes: &mut Vec<u8>| bytes.truncate(bytes.len() - 40)),
+    ] {
+        let mut changed = bytes.clone();
+        change(&mut changed);
+        let packed = zstd::encode_all(changed.as_slice(), 1).unwrap();
+        fs::write(&file, packed).unwrap();
+        let third = tempfile::tempdir().unwrap();
+        let elsewhere = EnvironmentStore::at(third.path());
+        let refused = parcel::import(&elsewhere, &file);
+        assert!(matches!(refused, Err(EnvironmentError::NotExported { .. })));
+        assert!(elsewhere.list().is_empty());
+    }
+    // A name that leads outside of the environment.
+    let name = bytes
+        .windows(11)
+        .position(|part| part == b"above/.venv")
+        .unwrap();
+    bytes[name..name + 11].copy_from_slice(b"../../x.ven");
+    fs::write(&file, zstd::encode_all(bytes.as_slice(), 1).unwrap()).unwrap();
+    let third = tempfile::tempdir().unwrap();
+    assert!(parcel::import(&EnvironmentStore::at(third.path()), &file).is_err());
+    assert!(!third.path().join("x.ven").exists());
+}

@@ -36,6 +36,21 @@ pub(crate) enum EnvironmentCommand {
         after_help = "Your editor is $VISUAL or $EDITOR. `.lula-environment.toml` in the repository has the same form; yours goes\nover it.\n\nExamples:\n  lula env edit\n  lula env edit --from recipe.toml\n  lula env edit --reset"
     )]
     Edit(EditFlags),
+    /// Write an environment into one file, for a machine without network
+    #[command(
+        after_help = "The other machine needs the repository at the same path and the same interpreters.\n\nExample:\n  lula env export cart.environment"
+    )]
+    Export {
+        /// File to write
+        file: PathBuf,
+        /// Environment, instead of the one of this repository
+        name: Option<String>,
+    },
+    /// Take an environment in from a file that `lula env export` wrote
+    Import {
+        /// The file
+        file: PathBuf,
+    },
     /// Open a shell in the environment
     #[command(after_help = "Changes are held, as with `lula exec`.\n\nExample:\n  lula env shell")]
     Shell(PlaceFlags),

@@ -36,6 +36,18 @@ pub(super) fn run(
         EnvironmentCommand::List => list(session)?,
         EnvironmentCommand::Prune(flags) => prune(flags, session)?,
         EnvironmentCommand::Edit(flags) => edit(flags, session)?,
+        EnvironmentCommand::Export { file, name } => {
+            let top = top(&PlaceFlags { repo: None })?;
+            let host = &session.host;
+            let (one, bytes) = environment::export(name.as_deref(), &top, file, host)?;
+            session
+                .screen
+                .note(&format!("{}, {}", file.display(), rough_size(bytes)));
+            told(&[one], session)?
+        }
+        EnvironmentCommand::Import { file } => {
+            told(&[environment::import(file, &session.host)?], session)?
+        }
         EnvironmentCommand::Shell(flags) => return shell(flags, session, helper),
     };
     Ok(exit.into())
@@ -296,6 +308,16 @@ fn table(listed: &[EnvironmentListing]) -> String {
         ]);
     }
     table.render(0)
+}
+
+/// Tells of environments, one document where that is asked for.
+fn told(listed: &[EnvironmentListing], session: &CliSession) -> Result<RunExit, CommandFailure> {
+    if session.screen.is_json() {
+        session.screen.document(&listed)?;
+    } else {
+        session.screen.line(table(listed).trim_end())?;
+    }
+    Ok(RunExit::Verified)
 }
 
 fn list(session: &CliSession) -> Result<RunExit, CommandFailure> {
