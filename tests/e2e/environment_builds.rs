@@ -10,7 +10,9 @@ use crate::support::{LulaEnv, Repo, begin, git, wait_until};
 const CODE: &str = "import helper\n\n\ndef total(prices):\n    result = 0\n    for price in prices:\n        result -= helper.plain(price)\n    return result\n";
 const TESTS: &str = "import unittest\n\nimport cart\n\n\nclass TestTotal(unittest.TestCase):\n    def test_sums(self):\n        self.assertEqual(cart.total([1, 2]), 3)\n\n    def test_of_nothing(self):\n        self.assertEqual(cart.total([]), 0)\n";
 /// As a developer would set it up. The registry is a folder here, so that no network is needed.
-const RECIPE: &str = "network = []\ninputs = [\"deps.txt\"]\npath = [\".venv/bin\"]\n\n[[step]]\nbecause = \"a virtual environment\"\nrun = \"python3 -m venv --without-pip .venv\"\n\n[[step]]\nrun = \"cp packages/$(cat deps.txt)/helper.py .venv/lib/python3.*/site-packages/\"\n";
+const RECIPE: &str = "network = []\ninputs = [\"deps.txt\"]\npath = [\".venv/bin\"]\n\n[[step]]\nbecause = \"a virtual environment\"\nrun = \"python3 -m venv --without-pip .venv\"\n\n[[step]]\nrun = \"python3 install_packages.py\"\n";
+
+const INSTALL: &str = "import glob, shutil\nname = open('deps.txt').read().strip()\nplace = glob.glob('.venv/lib/python3.*/site-packages')[0]\nshutil.copy('packages/' + name + '/helper.py', place)\n";
 
 fn project(world: &LulaEnv, recipe: &str) {
     let files = [
@@ -18,6 +20,7 @@ fn project(world: &LulaEnv, recipe: &str) {
         ("cart.py", CODE),
         ("test_cart.py", TESTS),
         ("deps.txt", "first\n"),
+        ("install_packages.py", INSTALL),
         (".gitignore", ".env\n"),
         (
             "packages/first/helper.py",
@@ -203,13 +206,13 @@ for path in [home + "/.ssh/id_rsa", ".env", ".git/config", "/etc/shadow", home +
     except OSError:
         pass
 found += ["variable " + name for name in os.environ if "TOKEN" in name]
-for path in [home + "/planted", "/usr/bin/planted", "/etc/planted", "../planted"]:
+for path in [home + "/planted", "/usr/bin/planted", "/etc/planted"]:
     try:
         open(path, "w").write("x")
-        if path != "../planted" or not os.path.realpath(path).startswith(os.getcwd()):
-            found.append("wrote " + path)
+        found.append("wrote " + path)
     except OSError:
         pass
+open("../planted", "w").write("x")
 for place in [("192.0.2.1", 443), ("169.254.169.254", 80)]:
     try:
         socket.create_connection(place, 2)
@@ -247,6 +250,7 @@ fn an_install_script_finds_no_secret_writes_nothing_outside_and_reaches_nothing(
     let found = world.run(&line).exits(0).stdout;
     assert_eq!(found.trim(), "");
     assert!(!world.home().join("planted").exists());
+    assert!(!work.parent().unwrap().join("planted").exists());
     assert!(!Path::new("/etc/planted").exists() && !Path::new("/usr/bin/planted").exists());
     // What it changed of the project is shown nowhere.
     assert_eq!(std::fs::read_to_string(work.join("cart.py")).unwrap(), CODE);

@@ -436,8 +436,10 @@ fn pip(
     if !tox.requirements.is_empty() && (chosen.is_empty() || nothing_of_tests) {
         part.reason(tox.file.clone(), "says what the tests need");
         for line in &tox.requirements {
-            let word = match line.strip_prefix("-r") {
-                Some(file) => format!("-r {}", shell(file.trim())),
+            let word = match line.strip_prefix("-r").map(str::trim) {
+                // Source packages often come without it.
+                Some(file) if !project.has(file) => continue,
+                Some(file) => format!("-r {}", shell(file)),
                 None => shell(line),
             };
             if !wanted.contains(&word) {
