@@ -69,6 +69,7 @@ impl VersionNumber {
     }
 
     /// Its first two parts, as interpreters are called.
+    #[must_use]
     pub fn minor(&self) -> Self {
         Self(self.0.iter().take(2).copied().collect())
     }

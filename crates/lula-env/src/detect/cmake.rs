@@ -1,4 +1,4 @@
-//! C and C++ by CMake: a build folder.
+//! C and C++, by `cmake`: a build folder.
 
 use super::{EnvironmentPart, MissingTool, Surroundings};
 use crate::project::{ProjectFiles, within};
@@ -12,7 +12,7 @@ pub(super) fn look(
     let text = files.text(&at("CMakeLists.txt"))?;
     let mut part = EnvironmentPart {
         language: "C and C++",
-        manager: "cmake".to_owned(),
+        manager: "cmake",
         folder: folder.to_owned(),
         installed: vec![at("build")],
         ..EnvironmentPart::default()

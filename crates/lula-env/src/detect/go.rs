@@ -14,7 +14,7 @@ pub(super) fn look(
     let module = files.text(&at("go.mod"))?;
     let mut part = EnvironmentPart {
         language: "Go",
-        manager: "go".to_owned(),
+        manager: "go",
         folder: folder.to_owned(),
         network: vec!["go".to_owned()],
         ..EnvironmentPart::default()

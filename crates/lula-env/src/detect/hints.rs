@@ -30,13 +30,14 @@ pub(super) fn proposals(files: &ProjectFiles<'_>) -> Vec<SetupProposal> {
     for path in files.all() {
         let what = match path {
             ".devcontainer/devcontainer.json" | ".devcontainer.json" => "a development container",
-            ".github/workflows/copilot-setup-steps.yml" => "set-up steps of an agent",
-            ".openhands/setup.sh" => "set-up steps of an agent",
+            ".github/workflows/copilot-setup-steps.yml" | ".openhands/setup.sh" => {
+                "set-up steps of an agent"
+            }
             "Dockerfile" => "a container",
             "Makefile" => "targets of make",
             "noxfile.py" => "sessions of nox",
             _ if path.starts_with(".github/workflows/")
-                && (path.ends_with(".yml") || path.ends_with(".yaml")) =>
+                && matches!(ending(path), "yml" | "yaml") =>
             {
                 "a workflow"
             }
@@ -50,7 +51,7 @@ pub(super) fn proposals(files: &ProjectFiles<'_>) -> Vec<SetupProposal> {
             "Makefile" => targets(&text),
             ".openhands/setup.sh" => script(&text),
             "noxfile.py" => calls(&text),
-            _ if path.ends_with(".json") => of_container(&text),
+            _ if ending(path) == "json" => of_container(&text),
             _ => of_workflow(&text),
         };
         commands.dedup();
@@ -64,6 +65,10 @@ pub(super) fn proposals(files: &ProjectFiles<'_>) -> Vec<SetupProposal> {
         }
     }
     found
+}
+
+fn ending(path: &str) -> &str {
+    path.rsplit('.').next().unwrap_or_default()
 }
 
 fn sets_up(line: &str) -> bool {

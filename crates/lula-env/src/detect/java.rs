@@ -16,7 +16,7 @@ pub(super) fn look(
         ..EnvironmentPart::default()
     };
     if files.has(&at("pom.xml")) {
-        part.manager = "maven".to_owned();
+        part.manager = "maven";
         part.network = vec!["maven".to_owned()];
         part.reason(at("pom.xml"), "a project of Maven");
         for path in files.all() {
@@ -51,7 +51,7 @@ pub(super) fn look(
     }
     let gradle = ["build.gradle", "build.gradle.kts"];
     let gradle = gradle.into_iter().find(|name| files.has(&at(name)))?;
-    part.manager = "gradle".to_owned();
+    part.manager = "gradle";
     part.reason(at(gradle), "a project of Gradle");
     part.missing.push(MissingTool {
         what: "Gradle is not set up by itself".to_owned(),

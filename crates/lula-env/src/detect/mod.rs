@@ -53,7 +53,7 @@ pub struct MissingTool {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct EnvironmentPart {
     pub language: &'static str,
-    pub manager: String,
+    pub manager: &'static str,
     /// From the top of the repository; empty for the top.
     pub folder: String,
     pub because: Vec<NeedReason>,

@@ -38,7 +38,7 @@ pub(super) fn look(
     }) || files.names(&at("pnpm-workspace.yaml"));
     node(files, &manifest, folder, around, &mut part);
     if !has_any {
-        part.manager = "npm".to_owned();
+        part.manager = "npm";
         part.reason(at("package.json"), "asks for no packages");
         return Some(part);
     }
@@ -49,7 +49,7 @@ pub(super) fn look(
     if asked == "pnpm" || lock("pnpm-lock.yaml") {
         pnpm(files, folder, version, around, &mut part);
     } else if asked == "bun" || lock("bun.lock") || lock("bun.lockb") {
-        part.manager = "bun".to_owned();
+        part.manager = "bun";
         part.reason(at("bun.lock"), "the lock file of bun");
         install(
             &mut part,
@@ -199,7 +199,7 @@ fn npm(
     around: Surroundings<'_>,
     part: &mut EnvironmentPart,
 ) {
-    part.manager = "npm".to_owned();
+    part.manager = "npm";
     let locks = ["npm-shrinkwrap.json", "package-lock.json"];
     let lock = locks
         .into_iter()
@@ -240,7 +240,7 @@ fn pnpm(
     around: Surroundings<'_>,
     part: &mut EnvironmentPart,
 ) {
-    part.manager = "pnpm".to_owned();
+    part.manager = "pnpm";
     let lock = within(folder, "pnpm-lock.yaml");
     let text = files.text(&lock).unwrap_or_default();
     let form = text
@@ -289,7 +289,7 @@ fn yarn(
     around: Surroundings<'_>,
     part: &mut EnvironmentPart,
 ) {
-    part.manager = "yarn".to_owned();
+    part.manager = "yarn";
     let lock = within(folder, "yarn.lock");
     let text = files.text(&lock).unwrap_or_default();
     let is_later = text.contains("__metadata:");

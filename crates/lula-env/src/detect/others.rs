@@ -61,7 +61,7 @@ fn by_program(
     files.text(&manifest)?;
     let mut part = EnvironmentPart {
         language: manager.language,
-        manager: manager.program.to_owned(),
+        manager: manager.program,
         folder: folder.to_owned(),
         installed: vec![within(folder, "vendor")],
         ..EnvironmentPart::default()

@@ -233,7 +233,7 @@ pub(super) fn look(
     } else if project.has("pdm.lock") {
         pdm(&project, program, &mut part);
     } else if project.has("Pipfile.lock") {
-        part.manager = "pipenv".to_owned();
+        part.manager = "pipenv";
         part.reason(project.at("Pipfile.lock"), "every version is pinned there");
         tool(&mut part, program, "pipenv", "pipenv");
         let run = format!(
@@ -282,7 +282,7 @@ fn tool(part: &mut EnvironmentPart, python: &str, package: &str, program: &str) 
 }
 
 fn uv(project: &PythonProject<'_>, python: &str, part: &mut EnvironmentPart) {
-    part.manager = "uv".to_owned();
+    part.manager = "uv";
     part.reason(project.at("uv.lock"), "every version is pinned there");
     tool(part, python, "uv", "uv");
     let groups = project.table(&["dependency-groups"]);
@@ -320,7 +320,7 @@ fn uv(project: &PythonProject<'_>, python: &str, part: &mut EnvironmentPart) {
 }
 
 fn poetry(project: &PythonProject<'_>, python: &str, part: &mut EnvironmentPart) {
-    part.manager = "poetry".to_owned();
+    part.manager = "poetry";
     part.reason(project.at("poetry.lock"), "every version is pinned there");
     // A lock file of Poetry 1 is read by both; one of 2 only by 2.
     tool(part, python, "poetry", "poetry");
@@ -353,7 +353,7 @@ fn poetry(project: &PythonProject<'_>, python: &str, part: &mut EnvironmentPart)
 }
 
 fn pdm(project: &PythonProject<'_>, python: &str, part: &mut EnvironmentPart) {
-    part.manager = "pdm".to_owned();
+    part.manager = "pdm";
     part.reason(project.at("pdm.lock"), "every version is pinned there");
     tool(part, python, "pdm", "pdm");
     let pdm = format!("{TOOLS_HOME}/tools/bin/pdm");
@@ -383,7 +383,7 @@ fn pip(
     around: Surroundings<'_>,
     part: &mut EnvironmentPart,
 ) {
-    part.manager = "pip".to_owned();
+    part.manager = "pip";
     let mut wanted: Vec<String> = Vec::new();
     let extras = project.extras();
     let mut chosen = test_names(&extras);

@@ -13,7 +13,7 @@ pub(super) fn look(
     files.text(&at("Cargo.toml"))?;
     let mut part = EnvironmentPart {
         language: "Rust",
-        manager: "cargo".to_owned(),
+        manager: "cargo",
         folder: folder.to_owned(),
         network: vec!["crates".to_owned()],
         ..EnvironmentPart::default()

@@ -129,7 +129,7 @@ fn carry_out(
         engine = engine.with_door_keeper(keeper);
     }
     let git = repository::find_git(installation).ok();
-    let build = EnvironmentBuild {
+    let asked = EnvironmentBuild {
         store,
         engine: &engine,
         policy,
@@ -137,7 +137,7 @@ fn carry_out(
         inputs: survey.inputs.clone(),
         installed: survey.installed(),
     };
-    let built = build.run(request.again, watch)?;
+    let built = asked.run(request.again, watch)?;
     Ok(BuiltEnvironment {
         name: built.record.name(),
         directory: built.directory,

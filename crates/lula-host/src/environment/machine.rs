@@ -112,7 +112,7 @@ pub(super) fn named_in(recipe: &lula_env::EnvironmentRecipe, tools: &MachineTool
         .steps
         .iter()
         .flat_map(|step| std::iter::once(&step.run).chain(&step.otherwise));
-    let text: String = lines.map(|line| format!(" {line} ")).collect();
+    let text: String = lines.flat_map(|line| [" ", line.as_str(), " "]).collect();
     let pythons = tools.pythons.iter();
     let mut found: Vec<String> = pythons
         .filter(|python| text.contains(&format!(" {} ", python.program)))

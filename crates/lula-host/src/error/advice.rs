@@ -214,14 +214,9 @@ impl HostError {
             | Self::Engine(EngineError::Store(error))
             | Self::Bundle(BundleError::Store(error)) => of_store(error).2,
             Self::Audit(error) => of_audit(error).2,
-            Self::Git(error) | Self::Scratch(ScratchError::Git(error)) => {
-                return Some(error.remedy());
-            }
             Self::Sandbox(error) => of_sandbox(error).2,
             Self::Held(error) => error.remedy(),
             Self::Network(error) => error.remedy(),
-            Self::Environment(error) => return Some(of_environment(error).2),
-            Self::Build(error) => return Some(error.remedy()),
             Self::Repair(error) => return Some(of_repair(error).2),
             Self::Serving(error) => return of_serving(error).2.map(str::to_owned),
             Self::RunnerKey { .. } => "name a file of your own that no other user can read",
@@ -292,6 +287,9 @@ impl HostError {
             }
             Self::RunnerAddress(_) => "correct runner.address, or leave it empty",
             Self::Engine(_)
+            | Self::Git(_)
+            | Self::Environment(_)
+            | Self::Build(_)
             | Self::NotEnded(_)
             | Self::Background { .. }
             | Self::NotTakenUp { .. }
@@ -330,6 +328,9 @@ impl HostError {
     /// The same where it names the run or the provider.
     fn remedy_by_name(&self) -> Option<String> {
         Some(match self {
+            Self::Git(error) | Self::Scratch(ScratchError::Git(error)) => error.remedy(),
+            Self::Environment(error) => of_environment(error).2,
+            Self::Build(error) => error.remedy(),
             Self::NotEnded(run) => format!("`lula logs -f {run}` shows when it does"),
             Self::Background { run, .. } => format!("`lula resume {run}` works on it here"),
             Self::RunBusy { run, .. } => {

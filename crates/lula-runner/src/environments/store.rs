@@ -90,13 +90,13 @@ impl EnvironmentStore {
         let mut found: Vec<StoredEnvironment> = entries
             .flatten()
             .filter(|entry| entry.file_name().to_string_lossy().starts_with("env-"))
-            .filter_map(|entry| self.read(&entry.path()))
+            .filter_map(|entry| Self::read(&entry.path()))
             .collect();
         found.sort_by_key(|one| std::cmp::Reverse(one.used));
         found
     }
 
-    fn read(&self, directory: &Path) -> Option<StoredEnvironment> {
+    fn read(directory: &Path) -> Option<StoredEnvironment> {
         let path = directory.join(RECORD);
         let length = fs::metadata(&path).ok()?.len();
         let text = fs::read(&path).ok().filter(|_| length <= LONGEST)?;
@@ -117,7 +117,7 @@ impl EnvironmentStore {
 
     /// The one with that digest.
     pub fn of(&self, digest: &Digest) -> Option<StoredEnvironment> {
-        self.read(&self.directory.join(name_of(digest)))
+        Self::read(&self.directory.join(name_of(digest)))
             .filter(|found| found.record.digest == *digest)
     }
 

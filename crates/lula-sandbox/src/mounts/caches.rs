@@ -327,10 +327,10 @@ impl MountPlan {
     /// they are made.
     pub(super) fn add_environment(
         &mut self,
-        source: String,
+        source: &str,
         writable: bool,
     ) -> Result<(), SandboxError> {
-        let bind = directory(&source, super::environment::PLACE);
+        let bind = directory(source, super::environment::PLACE);
         if writable {
             self.place_at(bind, true)?;
         } else {

@@ -235,7 +235,7 @@ impl PolicySurroundings {
             plan.add_cache(cache, &workspace)?;
         }
         if let Some((source, writable)) = self.environment {
-            plan.add_environment(source, writable)?;
+            plan.add_environment(&source, writable)?;
         }
         if workspace.overlaid {
             plan.overlaid = Some((shown, workspace.writable));

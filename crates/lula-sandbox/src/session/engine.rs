@@ -305,9 +305,8 @@ impl SandboxEngine {
             socket::stream_pair().map_err(SandboxError::io("cannot make a socket"))?;
         let mut descriptors = vec![theirs.as_fd()];
         descriptors.extend(groups.iter().map(AsFd::as_fd));
-        let root = drawn.root.as_ref();
         let (zygote, built) = inner.build(tier, policy.network, |zygote| {
-            zygote.build(&mut blueprint, root, &descriptors)
+            zygote.build(&mut blueprint, drawn.root.as_ref(), &descriptors)
         })?;
         let BuiltSandbox {
             pid,
