@@ -24,11 +24,9 @@ pub struct EnvironmentInputs {
     pub format: u32,
     /// Where the repository lies: environments know their path.
     pub place: String,
-    /// The architecture.
     pub machine: String,
     /// The files of the repository that decide.
     pub files: Vec<InputFile>,
-    /// The commands.
     pub recipe: EnvironmentRecipe,
     /// Programs of the machine that it was made with, each with what tells it from another version.
     pub tools: Vec<String>,

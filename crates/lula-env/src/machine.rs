@@ -14,7 +14,6 @@ pub struct ProgramVersion {
     pub version: VersionNumber,
 }
 
-/// What is installed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineTools {
     /// Python interpreters, the one that `python3` means first.

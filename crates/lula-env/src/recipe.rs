@@ -69,7 +69,6 @@ pub enum InvalidRecipe {
 }
 
 impl EnvironmentRecipe {
-    /// Reads one.
     pub fn from_toml(text: &str) -> Result<Self, InvalidRecipe> {
         let recipe: Self =
             toml::from_str(text).map_err(|error| InvalidRecipe::Toml(error.to_string()))?;

@@ -30,7 +30,6 @@ pub enum EnvironmentState {
     OwnInstalled { place: String },
     /// One was built before this file changed.
     Outdated { environment: String, file: String },
-    /// None was built.
     Missing,
     /// The operator wants none.
     Off,

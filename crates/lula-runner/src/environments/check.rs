@@ -20,7 +20,6 @@ pub struct EnvironmentCheck {
     /// When, in Unix milliseconds.
     pub checked_ms: u64,
     pub command: String,
-    /// What ran them.
     pub interpreter: Option<String>,
     /// Where the tested code came from.
     pub origins: Vec<CodeOrigin>,

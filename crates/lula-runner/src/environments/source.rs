@@ -21,7 +21,6 @@ pub enum EnvironmentChoice {
     Fitting,
     /// None: what is installed on the machine and in the checkout.
     None,
-    /// This one.
     Named(String),
 }
 

@@ -18,7 +18,6 @@ const GONE: &str = "gone-";
 const RECORD: &str = "environment.json";
 const CHECK: &str = "check.json";
 const USED: &str = "used";
-/// Longest record.
 const LONGEST: u64 = 4 << 20;
 
 /// Where environments are kept.
