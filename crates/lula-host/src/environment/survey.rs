@@ -25,11 +25,18 @@ const LONGEST: u64 = 8 << 20;
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum EnvironmentState {
     /// This one was built from the files as they are.
-    Ready { environment: String },
+    Ready {
+        environment: String,
+    },
     /// The developer's own set-up is used.
-    OwnInstalled { place: String },
+    OwnInstalled {
+        place: String,
+    },
     /// One was built before this file changed.
-    Outdated { environment: String, file: String },
+    Outdated {
+        environment: String,
+        file: String,
+    },
     Missing,
     /// The operator wants none.
     Off,
