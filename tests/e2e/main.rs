@@ -19,6 +19,7 @@ mod conversations;
 mod diagnosis;
 mod doctor;
 mod earlier_logs;
+mod environment_builds;
 mod environments;
 mod exec;
 mod guidelines;

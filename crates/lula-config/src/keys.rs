@@ -121,6 +121,30 @@ keys! {
         doc: "Free space below which `lula doctor` says that the disk is too full. \
               Workspaces and run logs live in the state directory.",
     }
+    ENVIRONMENT_MAX_BYTES: u64 = {
+        name: "environment.max_bytes",
+        kind: ConfigValueKind::Size { min: 0 },
+        default: "20GiB",
+        repository: RepositoryKeyRule::Never,
+        doc: "What all environments may take on disk after `lula env prune`. \
+              Those used longest ago go first.",
+    }
+    ENVIRONMENT_TIMEOUT: Duration = {
+        name: "environment.timeout",
+        kind: ConfigValueKind::Duration { min: Duration::from_secs(1), max: Duration::from_hours(24) },
+        default: "30m",
+        repository: RepositoryKeyRule::Never,
+        doc: "How long a command of `lula env build` may take.",
+    }
+    ENVIRONMENT_USE: String = {
+        name: "environment.use",
+        kind: ConfigValueKind::Text("auto, none, build or the name of an environment"),
+        default: "auto",
+        repository: RepositoryKeyRule::Never,
+        doc: "Which environment commands and tests of a project get: auto, none, build or the name of one. \
+              auto: the one that was built from the project's files, unless its developer installed one in the checkout; \
+              build: the same, and `lula run` builds it first where it is missing. `--env` and `--no-env` set it for one command.",
+    }
     GIT_PROGRAM: String = {
         name: "git.program",
         kind: ConfigValueKind::Path,

@@ -22,6 +22,7 @@ pub mod configuration;
 pub mod diagnosis;
 pub mod doctor;
 pub mod drive;
+pub mod environment;
 mod error;
 pub mod examples;
 pub mod exec;

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::error::HostError;
 use crate::installation::Installation;
-use crate::{folder, record, sandbox};
+use crate::{environment, folder, record, sandbox};
 
 /// How long a search takes at most, where the operator does not say.
 const BUDGET: Duration = Duration::from_mins(2);
@@ -132,7 +132,11 @@ fn search(
     let forks = installation.state_directory()?.join("forks");
     lula_workspace::fork::sweep(&forks);
     let project = ForkableProject::at(workspace)?.in_layers(forks);
-    let ground = SandboxedForkSource::new(project, sandbox::policy(installation, Profile::Build))?;
+    let ground = SandboxedForkSource::new(
+        project,
+        sandbox::policy(installation, Profile::Build),
+        &environment::source(installation)?,
+    )?;
     let report = lula_repair::repair(&ground, task, &|progress| say(&spoken(&progress)));
     Ok(RepairRun {
         report: report?,

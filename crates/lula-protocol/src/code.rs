@@ -121,6 +121,10 @@ macro_rules! for_each_code {
             FlakyTests = "L0803",
             /// The tests lack something that no change of the code can give them.
             EnvironmentBroken = "L0804",
+            /// An environment could not be built, or is not there.
+            NoEnvironment = "L0805",
+            /// A recipe of an environment that is not carried out.
+            RecipeRefused = "L0806",
             /// A directory that is no git repository.
             NotARepository = "L0901",
             /// A repository without a commit.

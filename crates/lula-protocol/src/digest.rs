@@ -36,6 +36,8 @@ pub enum DigestDomain {
     Diff,
     /// An entry of the audit log.
     Audit,
+    /// Everything that goes into an environment.
+    Environment,
 }
 
 impl DigestDomain {
@@ -52,6 +54,7 @@ impl DigestDomain {
             Self::Seal => b"lula/seal/v1\0",
             Self::Diff => b"lula/diff/v1\0",
             Self::Audit => b"lula/audit/v1\0",
+            Self::Environment => b"lula/environment/v1\0",
         }
     }
 }

@@ -260,6 +260,9 @@ pub struct SandboxReceipt {
     pub workspace: WorkspaceMode,
     /// Digest of the policy that was applied.
     pub policy: Digest,
+    /// Digest of the project's environment, where one that was built is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<Digest>,
     /// How the command ended.
     pub ended: CommandEnding,
     pub usage: CommandUsage,

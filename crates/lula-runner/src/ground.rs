@@ -18,6 +18,7 @@ use lula_sandbox::policy::{AbsolutePath, SandboxPolicy};
 use lula_sandbox::{HostToolchains, OverlayWorkspace, Sandbox, SandboxEngine, SandboxError};
 use lula_workspace::{ForkError, ForkableProject};
 
+use crate::environments::EnvironmentSource;
 use crate::halt::CommandStopper;
 use crate::service::no_overlay;
 
@@ -36,8 +37,12 @@ pub struct SandboxedForkSource {
 
 impl SandboxedForkSource {
     /// Refuses at once where no sandbox meets the policy.
-    pub fn new(project: ForkableProject, policy: SandboxPolicy) -> Result<Self, SandboxError> {
-        Self::on(SandboxEngine::start()?, project, policy)
+    pub fn new(
+        project: ForkableProject,
+        policy: SandboxPolicy,
+        environments: &EnvironmentSource,
+    ) -> Result<Self, SandboxError> {
+        Self::on(SandboxEngine::start()?, project, policy, environments)
     }
 
     /// The same on an engine that runs already.
@@ -45,8 +50,19 @@ impl SandboxedForkSource {
         engine: SandboxEngine,
         project: ForkableProject,
         policy: SandboxPolicy,
+        environments: &EnvironmentSource,
     ) -> Result<Self, SandboxError> {
-        let toolchains = HostToolchains::for_project(project.shown(), project.shown());
+        let shown = project.shown();
+        let toolchains = if project.is_in_layers() {
+            environments
+                .toolchains(project.root(), shown, shown)
+                .map_err(|error| SandboxError::Path {
+                    path: shown.to_owned(),
+                    source: std::io::Error::other(error),
+                })?
+        } else {
+            HostToolchains::for_project(shown, shown)
+        };
         let mut ground = Self {
             toolchains,
             place: String::new(),
@@ -60,7 +76,12 @@ impl SandboxedForkSource {
             match ground.try_layers() {
                 Ok(()) => return Ok(ground),
                 // Where the kernel or the tier has no overlay, and only there, copies serve.
-                Err(error) if no_overlay(&error) => ground.project.in_copies(),
+                Err(error) if no_overlay(&error) => {
+                    ground.project.in_copies();
+                    // An environment is shown by layers alone.
+                    let shown = ground.project.shown();
+                    ground.toolchains = HostToolchains::for_project(shown, shown);
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -92,7 +113,7 @@ impl SandboxedForkSource {
     #[must_use]
     pub fn for_folder(mut self, folder: &str) -> Self {
         let top = self.project.shown();
-        self.toolchains = HostToolchains::for_project(top, &top.join(folder));
+        self.toolchains = in_folder(&self.toolchains, top, folder);
         folder.clone_into(&mut self.place);
         self
     }
@@ -147,6 +168,14 @@ struct SandboxedFork {
     /// The directory that the fork stands for.
     original: PathBuf,
     fork: lula_workspace::WorkspaceFork,
+}
+
+/// The toolchains of the project in a folder: an environment that was built serves all of them.
+fn in_folder(now: &HostToolchains, top: &Path, folder: &str) -> HostToolchains {
+    if now.project_environment().is_some() {
+        return now.clone();
+    }
+    HostToolchains::for_project(top, &top.join(folder))
 }
 
 /// A sandbox around a fork: at the path of the project, where forks are layers.
@@ -221,7 +250,7 @@ impl SandboxedFork {
             return Ok(());
         }
         let top = &self.original;
-        let wanted = HostToolchains::for_project(top, &top.join(folder));
+        let wanted = in_folder(&self.toolchains, top, folder);
         folder.clone_into(&mut self.place);
         // Another sandbox forgets what lay in the temporary directory of this one.
         if wanted != self.toolchains {

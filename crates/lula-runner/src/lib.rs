@@ -8,6 +8,7 @@
 //! types.
 #![forbid(unsafe_code)]
 
+pub mod environments;
 pub mod ground;
 pub mod halt;
 pub mod http;

@@ -87,7 +87,7 @@ pub use built_in::BuiltInProgram;
 pub use error::SandboxError;
 pub use helper::{EarlyHelper, HelperProgram, helper_main_if_asked};
 pub use lock_out::{LockOutReport, RetainedAccess, lock_out};
-pub use mounts::{HostToolchains, Virtualenv};
+pub use mounts::{HostToolchains, ProjectEnvironment, Virtualenv};
 
 /// Where the certificates of a door are seen inside.
 pub const CERTIFICATES_INSIDE: &str = mounts::CERTIFICATES;

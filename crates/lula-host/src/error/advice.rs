@@ -8,7 +8,8 @@ use lula_workspace::scratch::ScratchError;
 
 use super::HostError;
 use super::foreign::{
-    of_approvals, of_audit, of_engine, of_repair, of_sandbox, of_serving, of_store, of_workspace,
+    of_approvals, of_audit, of_build, of_engine, of_environment, of_repair, of_sandbox, of_serving,
+    of_store, of_workspace,
 };
 
 impl HostError {
@@ -26,6 +27,8 @@ impl HostError {
             }
             Self::Held(error) => error.code(),
             Self::Network(error) => error.code(),
+            Self::Environment(error) => of_environment(error).0,
+            Self::Build(error) => of_build(error).0,
             Self::Repair(error) => of_repair(error).0,
             Self::Serving(error) => of_serving(error).0,
             Self::Approvals(error) => of_approvals(error).0,
@@ -118,6 +121,8 @@ impl HostError {
             }
             Self::Held(error) => of_workspace(error),
             Self::Network(error) => error.exit(),
+            Self::Environment(error) => of_environment(error).1,
+            Self::Build(error) => of_build(error).1,
             Self::Repair(error) => of_repair(error).1,
             Self::Serving(error) => of_serving(error).1,
             Self::Approvals(error) => of_approvals(error).1,
@@ -220,9 +225,6 @@ impl HostError {
             | Self::Engine(EngineError::Store(error))
             | Self::Bundle(BundleError::Store(error)) => of_store(error).2,
             Self::Audit(error) => of_audit(error).2,
-            Self::Git(error) | Self::Scratch(ScratchError::Git(error)) => {
-                return Some(error.remedy());
-            }
             Self::Sandbox(error) => of_sandbox(error).2,
             Self::Held(error) => error.remedy(),
             Self::Network(error) => error.remedy(),
@@ -315,6 +317,9 @@ impl HostError {
     /// The same where it names the run or the provider.
     fn remedy_by_name(&self) -> Option<String> {
         Some(match self {
+            Self::Git(error) | Self::Scratch(ScratchError::Git(error)) => error.remedy(),
+            Self::Environment(error) => of_environment(error).2,
+            Self::Build(error) => error.remedy(),
             Self::NotEnded(run) => format!("`lula logs -f {run}` shows when it does"),
             Self::Background { run, .. } => format!("`lula resume {run}` works on it here"),
             Self::RunBusy { run, .. } => {

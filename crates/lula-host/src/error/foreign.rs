@@ -6,10 +6,12 @@ use lula_graph::EngineError;
 use lula_protocol::{Code, RunExit};
 use lula_repair::RepairError;
 use lula_runner::RunnerStartError;
+use lula_runner::environments::EnvironmentError;
 use lula_sandbox::SandboxError;
 use lula_store::StoreError;
 use lula_workspace::WorkspaceError;
 
+use crate::environment::BuildRefusal;
 use crate::text::visible;
 
 pub(super) fn of_store(error: &StoreError) -> (Code, RunExit, &'static str) {
@@ -40,6 +42,51 @@ pub(super) fn of_store(error: &StoreError) -> (Code, RunExit, &'static str) {
             RunExit::Environment,
             "`lula config explain store.url` shows where runs are kept",
         ),
+    }
+}
+
+pub(super) fn of_environment(error: &EnvironmentError) -> (Code, RunExit, String) {
+    let environment = (Code::NoEnvironment, RunExit::Environment);
+    let (code, exit) = match error {
+        EnvironmentError::Sandbox(error) => {
+            let (code, exit, remedy) = of_sandbox(error);
+            return (code, exit, remedy.to_owned());
+        }
+        EnvironmentError::Unknown(_)
+        | EnvironmentError::ElsewhereMade { .. }
+        | EnvironmentError::NotExported { .. } => (Code::NoEnvironment, RunExit::Usage),
+        _ => environment,
+    };
+    let remedy = match error {
+        EnvironmentError::Step { denied, log, .. } if denied.is_empty() => format!(
+            "everything it printed is in {}; `lula env edit` changes the commands",
+            log.display()
+        ),
+        EnvironmentError::Step { denied, .. } => format!(
+            "it was denied what this would grant: lula env build {}",
+            denied.join(" ")
+        ),
+        EnvironmentError::Unknown(_) => "`lula env list` names those that are there".to_owned(),
+        EnvironmentError::ElsewhereMade { .. } => {
+            "an environment knows its path: build one here with `lula env build`".to_owned()
+        }
+        EnvironmentError::NotExported { .. } => {
+            "name a file that `lula env export` wrote".to_owned()
+        }
+        _ => "check that the state directory has space and is writable".to_owned(),
+    };
+    (code, exit, remedy)
+}
+
+pub(super) const fn of_build(error: &BuildRefusal) -> (Code, RunExit) {
+    match error {
+        BuildRefusal::NothingToSetUp | BuildRefusal::Missing { .. } => {
+            (Code::NoEnvironment, RunExit::Environment)
+        }
+        BuildRefusal::StrangeGroup { .. }
+        | BuildRefusal::Forbidden { .. }
+        | BuildRefusal::Asked { .. }
+        | BuildRefusal::Recipe { .. } => (Code::RecipeRefused, RunExit::Usage),
     }
 }
 
@@ -148,8 +195,13 @@ pub(super) fn of_repair(error: &RepairError) -> (Code, RunExit, String) {
         ),
         RepairError::EnvironmentBroken(broken) => {
             let remedy = broken.remedy.as_ref().map_or_else(
-                || "prepare the project as it says itself, then run the command again".into(),
-                |command| format!("`{}` installs it", visible(command)),
+                || "prepare the project as it says itself, or have `lula env build` do it".into(),
+                |command| {
+                    let command = visible(command);
+                    format!(
+                        "`lula env build` sets it up in the sandbox, or install it: `{command}`"
+                    )
+                },
             );
             return (Code::EnvironmentBroken, RunExit::Environment, remedy);
         }

@@ -62,6 +62,12 @@ pub enum HostError {
     /// A network by name is not given.
     #[error(transparent)]
     Network(#[from] crate::network::NetworkError),
+    /// An environment is not built, or not found.
+    #[error(transparent)]
+    Environment(#[from] lula_runner::environments::EnvironmentError),
+    /// A recipe is not carried out.
+    #[error(transparent)]
+    Build(#[from] crate::environment::BuildRefusal),
     /// A held workspace cannot be used as asked.
     #[error(transparent)]
     Held(#[from] WorkspaceError),

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use lula_protocol::IsolationTier;
+use lula_runner::environments::EnvironmentChoice;
 use lula_sandbox::{EarlyHelper, HostToolchains, Sandbox, SandboxCommand, SandboxEngine};
 
 use super::{ExecAttendant, ExecError, ExecInvocation, ExecNetwork, ExecWriteMode};
 use crate::error::HostError;
 use crate::installation::Installation;
-use crate::{network, sandbox};
+use crate::{environment, network, sandbox};
 
 /// The directory that a command is about.
 pub(super) fn base(request: &ExecInvocation<'_>) -> Result<PathBuf, HostError> {
@@ -69,7 +70,12 @@ impl<'a> PreparedExec<'a> {
         if let Some(keeper) = keeper {
             engine = engine.with_door_keeper(keeper);
         }
-        let mut sandbox = Sandbox::new(policy, &base).toolchains(toolchains(attendant, &base));
+        let mut sandbox = Sandbox::new(policy, &base).toolchains(toolchains(
+            request,
+            attendant,
+            &base,
+            installation,
+        )?);
         if let Some(tier) = request.tier {
             sandbox = sandbox.tier(tier);
         }
@@ -105,14 +111,33 @@ impl<'a> PreparedExec<'a> {
 }
 
 /// What the project's commands need, wherever in it the operator is.
-pub(super) fn toolchains(attendant: &dyn ExecAttendant, top: &Path) -> HostToolchains {
+pub(super) fn toolchains(
+    request: &ExecInvocation<'_>,
+    attendant: &dyn ExecAttendant,
+    top: &Path,
+    installation: &Installation,
+) -> Result<HostToolchains, HostError> {
     let here = std::env::current_dir().and_then(|here| here.canonicalize());
     let folder = here.ok().filter(|here| here.starts_with(top));
-    let found = HostToolchains::for_project(top, folder.as_deref().unwrap_or(top));
+    let folder = folder.as_deref().unwrap_or(top);
+    // An environment is seen through layers, which only a workspace for review has.
+    let in_layers = request.write == ExecWriteMode::Review
+        && matches!(request.tier, None | Some(IsolationTier::Namespace));
+    let found = if in_layers {
+        environment::source(installation)?.toolchains(top, top, folder)?
+    } else {
+        if let EnvironmentChoice::Named(name) = environment::choice(installation) {
+            let text = format!(
+                "{name} is not shown: only --write review in the namespace tier has environments"
+            );
+            attendant.warning(&text);
+        }
+        HostToolchains::for_project(top, folder)
+    };
     let broken = found.virtualenv().and_then(|one| one.broken.as_ref());
     if let Some(why) = broken {
         let text = format!("the project's virtual environment is broken: {why}");
         attendant.warning(&text);
     }
-    found
+    Ok(found)
 }

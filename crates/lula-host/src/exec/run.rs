@@ -91,7 +91,15 @@ impl PreparedExec<'_> {
         // A workspace that was named may be another directory's.
         let base = workspace.record().base();
         if self.request.on.is_some() {
-            sandbox = sandbox.toolchains(toolchains(attendant, &base));
+            sandbox = sandbox.toolchains(toolchains(
+                self.request,
+                attendant,
+                &base,
+                self.installation,
+            )?);
+        }
+        if let Some(made) = sandbox.environment().filter(|made| !made.brings.is_empty()) {
+            workspace.leave_aside(&made.brings)?;
         }
         let sandbox = match &layer.place {
             // Changes that are kept are flushed when they are known.
@@ -102,7 +110,10 @@ impl PreparedExec<'_> {
                     work: work.clone(),
                 })
             }
-            LayerDirectories::Copy { directory } => sandbox.on(directory).owned_workspace(),
+            LayerDirectories::Copy { directory } => sandbox
+                .on(directory)
+                .toolchains(lula_sandbox::HostToolchains::for_project(&base, &base))
+                .owned_workspace(),
         };
         let command = self
             .command(&base, layer.place.shown())

@@ -39,6 +39,7 @@ use groups::{GroupAnswers, NetworkGroup};
 use keeper::EgressKeeper;
 pub(crate) use keeper::served;
 use publish::PublishedPorts;
+pub(crate) use questions::answer;
 
 pub use error::NetworkError;
 pub use file::REPOSITORY_FILE;
@@ -90,11 +91,37 @@ pub fn grant_to(
         }
         return Ok((policy.with_network(Network::Host), None));
     }
+    settled_grant(owner, policy, (&words, &published), base, installation)
+}
+
+/// As [`grant`], for words that are not those of the configuration, with nothing published.
+pub(crate) fn grant_words(
+    policy: SandboxPolicy,
+    words: &[String],
+    base: &Path,
+    installation: &Installation,
+) -> Result<(SandboxPolicy, Option<Arc<dyn DoorKeeper>>), HostError> {
+    settled_grant(
+        SandboxOwner::OneRun,
+        policy,
+        (words, &[]),
+        base,
+        installation,
+    )
+}
+
+fn settled_grant(
+    owner: SandboxOwner,
+    policy: SandboxPolicy,
+    (words, published): (&[String], &[String]),
+    base: &Path,
+    installation: &Installation,
+) -> Result<(SandboxPolicy, Option<Arc<dyn DoorKeeper>>), HostError> {
     if words.is_empty() && published.is_empty() && policy.network != Network::Allowlist {
         return Ok((policy, None));
     }
-    let settled = SettledNetwork::of(&words, base, installation)?;
-    let published = PublishedPorts::reserve(&published)?;
+    let settled = SettledNetwork::of(words, base, installation)?;
+    let published = PublishedPorts::reserve(published)?;
     let keeper = EgressKeeper::new(settled, published, owner, installation)?;
     Ok((
         policy.with_network(Network::Allowlist),

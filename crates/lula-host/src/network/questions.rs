@@ -62,7 +62,7 @@ pub(super) fn own_file(variable: &str, below_home: &str, name: &str) -> Option<S
 }
 
 /// What a program prints, where it succeeds in time.
-pub(super) fn answer(program: &Path, arguments: &[impl AsRef<OsStr>]) -> Option<String> {
+pub(crate) fn answer(program: &Path, arguments: &[impl AsRef<OsStr>]) -> Option<String> {
     let mut child = Command::new(program)
         .args(arguments)
         .current_dir("/")

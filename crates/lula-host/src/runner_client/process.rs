@@ -171,6 +171,10 @@ fn own_program() -> PathBuf {
 fn settings(installation: &Installation) -> Vec<(String, String)> {
     let config = &installation.config;
     [
+        (
+            keys::ENVIRONMENT_USE.spec(),
+            config.get(&keys::ENVIRONMENT_USE),
+        ),
         (keys::GIT_PROGRAM.spec(), config.get(&keys::GIT_PROGRAM)),
         (
             keys::NETWORK_ALLOW.spec(),

@@ -37,6 +37,8 @@ pub fn facts(broken: &BrokenEnvironment) -> Vec<(&'static str, String)> {
     }
     if let Some(remedy) = &broken.remedy {
         facts.push(("remedy", plain(remedy, LONGEST)));
+        let other = "lula env build sets the project up in the sandbox";
+        facts.push(("or", other.to_owned()));
     }
     facts
 }

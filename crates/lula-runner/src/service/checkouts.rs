@@ -60,6 +60,19 @@ impl RunnerService {
     /// What is shown below the files of a workspace on `base`, and stands in for it.
     pub(super) fn stand_in(&self, base: &Path) -> Option<CheckoutStandIn> {
         let checkout = self.checkout_at(base)?;
+        // What an environment brings is no part of a change, as nothing installed is.
+        let shown = &checkout.origin().repository;
+        if let Ok(Some(found)) = self.environments().find(base, shown) {
+            let brought = found
+                .record
+                .directories
+                .iter()
+                .map(|path| format!("{path}/"));
+            let brought = brought.chain(found.record.files.iter().cloned());
+            if let Err(error) = checkout.leave_aside(brought) {
+                tracing::warn!(%error, "what the environment brings counts as changed where it is");
+            }
+        }
         Some(CheckoutStandIn {
             below: checkout.below(),
             checkout,

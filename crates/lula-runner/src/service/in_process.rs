@@ -42,6 +42,7 @@ impl InProcessSite {
     pub(super) fn service(&self) -> RunnerService {
         std::fs::create_dir_all(self.state()).unwrap();
         let setup = RunnerSetup {
+            environment: crate::environments::EnvironmentChoice::None,
             door: None,
             state: self.state().canonicalize().unwrap(),
             roots: vec![self.tree().canonicalize().unwrap()],

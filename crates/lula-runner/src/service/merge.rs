@@ -205,8 +205,9 @@ impl RunnerService {
             })?
             .over(files.below())
             .in_layers(self.forks());
+        let policy = self.setup.policy.clone();
         let ground =
-            SandboxedForkSource::on(self.engine.clone(), project, self.setup.policy.clone())?;
+            SandboxedForkSource::on(self.engine.clone(), project, policy, &self.environments())?;
         Ok(TestableTree {
             ground: ground.stopping(Arc::clone(halt)),
             _files: files,

@@ -68,6 +68,7 @@ pub use running::CommandListener;
 use sessions::CommandSessions;
 pub use sessions::StartedCommand;
 
+use crate::environments::{EnvironmentChoice, EnvironmentSource};
 use crate::halt::EffectStopper;
 use crate::toolbox::frame::{ToolboxAnswer, ToolboxQuestion};
 use lula_runner_api::{OpenWorkspace, RunnerCapabilities, WorkspaceList, WorkspaceView};
@@ -94,6 +95,8 @@ pub struct RunnerSetup {
     pub rules: Vec<RunnerRulesFile>,
     /// Whether the operator who starts this agrees to what the rules let them agree to beforehand.
     pub beforehand: bool,
+    /// Which environments commands and tests get.
+    pub environment: EnvironmentChoice,
     /// What answers for the network of commands, where the policy gives them one by name.
     pub door: Option<Arc<dyn DoorKeeper>>,
     /// The git for commits of repositories; without one only directories can be opened.
@@ -187,6 +190,11 @@ impl RunnerService {
         views::capabilities(&self.setup, self.tier, self.gate.version()?)
     }
 
+    /// Where environments come from.
+    pub(crate) fn environments(&self) -> EnvironmentSource {
+        EnvironmentSource::new(&self.setup.state, self.setup.environment.clone())
+    }
+
     fn is_below_a_root(&self, path: &Path) -> bool {
         self.setup.roots.iter().any(|root| path.starts_with(root))
     }
@@ -249,7 +257,7 @@ impl RunnerService {
         let explain = self.setup.explain;
         let room = RunnerWorkspace::new(
             engine,
-            policy,
+            (policy, self.environments()),
             explain,
             (rules, invariants),
             workspace,

@@ -77,6 +77,12 @@ pub enum RequestRefusal {
     Internal(String),
 }
 
+impl From<crate::environments::EnvironmentError> for RequestRefusal {
+    fn from(error: crate::environments::EnvironmentError) -> Self {
+        Self::BadRequest(error.to_string())
+    }
+}
+
 impl From<rusqlite::Error> for RequestRefusal {
     fn from(error: rusqlite::Error) -> Self {
         Self::Ledger(error.into())

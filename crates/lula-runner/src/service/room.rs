@@ -21,6 +21,7 @@ use lula_workspace::{
 use super::jobs::WorkspaceJobs;
 use super::refusal::RequestRefusal;
 use super::toolbox::ToolboxLink;
+use crate::environments::EnvironmentSource;
 use crate::toolbox::ToolFailure;
 use crate::toolbox::frame::{ToolboxAnswer, ToolboxQuestion};
 
@@ -59,6 +60,7 @@ pub(crate) struct RunnerWorkspace {
     invariants: RwLock<ActInvariants>,
     engine: SandboxEngine,
     policy: SandboxPolicy,
+    environments: EnvironmentSource,
     /// Whether receipts say which paths commands were denied.
     explain: bool,
     /// Held by the call that changes the workspace: effects happen one after the other. Whether the
@@ -96,7 +98,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl RunnerWorkspace {
     pub(crate) fn new(
         engine: SandboxEngine,
-        policy: SandboxPolicy,
+        (policy, environments): (SandboxPolicy, EnvironmentSource),
         explain: bool,
         (rules, invariants): (Rules, ActInvariants),
         workspace: Workspace,
@@ -108,6 +110,7 @@ impl RunnerWorkspace {
             invariants: RwLock::new(invariants),
             engine,
             policy,
+            environments,
             explain,
             turn: Mutex::new(false),
             workspace: Mutex::new(workspace),
@@ -170,7 +173,7 @@ impl RunnerWorkspace {
                 }
                 layer => layer?,
             };
-            let (sandbox, shown) = self.around(&layer.place, git.as_ref());
+            let (sandbox, shown) = self.around(&layer.place, git.as_ref())?;
             let mut sandbox = sandbox.named(self.id.to_string());
             if self.explain {
                 sandbox = sandbox.watch_paths();
@@ -218,7 +221,11 @@ impl RunnerWorkspace {
     }
 
     /// A sandbox around the layer, and where the workspace is seen in it.
-    fn around(&self, place: &LayerDirectories, git: Option<&WorkspaceGit>) -> (Sandbox, PathBuf) {
+    fn around(
+        &self,
+        place: &LayerDirectories,
+        git: Option<&WorkspaceGit>,
+    ) -> Result<(Sandbox, PathBuf), RequestRefusal> {
         let policy = self.policy.clone();
         match place {
             LayerDirectories::Overlay { lower, upper, work } => {
@@ -227,7 +234,7 @@ impl RunnerWorkspace {
                 let below = self.stand_in.as_ref().and_then(|one| one.below.as_ref());
                 lowers.extend(below.map(IgnoredLayers::layers).unwrap_or_default());
                 let shown = lowers.last().unwrap_or(lower).clone();
-                let toolchains = HostToolchains::for_project(&shown, &shown);
+                let toolchains = self.environments.toolchains(lower, &shown, &shown)?;
                 let overlay = OverlayWorkspace {
                     lowers,
                     upper: upper.clone(),
@@ -240,7 +247,7 @@ impl RunnerWorkspace {
                         sandbox = sandbox.showing_within(store, at, false);
                     }
                 }
-                (sandbox, shown)
+                Ok((sandbox, shown))
             }
             LayerDirectories::Copy { directory } => {
                 let sandbox = match &self.stand_in {
@@ -249,7 +256,7 @@ impl RunnerWorkspace {
                     None => Sandbox::new(policy, directory),
                 };
                 let toolchains = HostToolchains::for_project(directory, directory);
-                (sandbox.toolchains(toolchains), directory.clone())
+                Ok((sandbox.toolchains(toolchains), directory.clone()))
             }
         }
     }

@@ -67,9 +67,10 @@ impl RunnerService {
         | TestRunRequest::Search { tests, .. }
         | TestRunRequest::RunOthersTests { tests, .. }
         | TestRunRequest::Verify { tests, .. }) = asked;
-        let ground = SandboxedForkSource::on(self.engine.clone(), project, policy)?
-            .for_folder(&tests.folder)
-            .stopping(stop);
+        let ground =
+            SandboxedForkSource::on(self.engine.clone(), project, policy, &self.environments())?
+                .for_folder(&tests.folder)
+                .stopping(stop);
         let wall = self.setup.policy.limits.wall.millis();
         let within = |ms: u64| Duration::from_millis(ms.min(wall).max(1));
         tracing::debug!(workspace = %id, folder = %tests.folder, "test run begins");

@@ -323,6 +323,22 @@ impl MountPlan {
         Ok(())
     }
 
+    /// Shows tools and caches of a project's environment: below a private layer, or as they are while
+    /// they are made.
+    pub(super) fn add_environment(
+        &mut self,
+        source: &str,
+        writable: bool,
+    ) -> Result<(), SandboxError> {
+        let bind = directory(source, super::environment::PLACE);
+        if writable {
+            self.place_at(bind, true)?;
+        } else {
+            self.caches.push(bind);
+        }
+        Ok(())
+    }
+
     /// Places something of the host somewhere else than at its own path.
     fn place_at(&mut self, bind: BindMount, writable: bool) -> Result<(), SandboxError> {
         let known = |placed: &PlacedPath| placed.bind.target == bind.target;

@@ -4,6 +4,7 @@
 //! one private filesystem behind every temporary directory. Not the host's root with holes in it.
 
 mod caches;
+mod environment;
 mod host;
 mod shared;
 mod toolchains;
@@ -17,6 +18,7 @@ use crate::frames::UnavailableProtection;
 use crate::landlock::{PathAccess, PathGrant};
 use crate::policy::{AbsolutePath, Network, SandboxPolicy};
 
+pub use environment::ProjectEnvironment;
 pub(crate) use shared::shared_grants;
 pub use toolchains::{HostToolchains, Virtualenv};
 
@@ -180,6 +182,8 @@ pub(crate) struct PolicySurroundings {
     /// Paths of credentials in the toolchains, which are masked.
     hidden: Vec<String>,
     caches: Vec<CacheMount>,
+    /// Where tools and caches of a project's environment are, and whether they are writable.
+    environment: Option<(String, bool)>,
 }
 
 /// A directory of the host by its name and its real path.
@@ -208,7 +212,13 @@ impl PolicySurroundings {
         }
         let hidden = toolchains.hidden().iter().map(|path| text(path));
         let caches = caches::look(&policy.caches, toolchains)?;
+        let made = toolchains.project_environment();
+        let environment = made.and_then(|made| Some((made.home.as_ref()?, made.being_made)));
+        let environment = environment
+            .map(|(home, writable)| Ok::<_, SandboxError>((text(home)?, writable)))
+            .transpose()?;
         Ok(Self {
+            environment,
             plan,
             toolchains: shown,
             hidden: hidden.collect::<Result<_, _>>()?,
@@ -229,6 +239,9 @@ impl PolicySurroundings {
         plan.masks.extend(hidden);
         for cache in self.caches {
             plan.add_cache(cache, &workspace)?;
+        }
+        if let Some((source, writable)) = self.environment {
+            plan.add_environment(&source, writable)?;
         }
         if workspace.overlaid {
             plan.overlaid = Some((shown, workspace.writable));

@@ -38,6 +38,8 @@ pub(crate) struct ReceiptContext {
     pub(crate) host: HostPosture,
     /// What listens in its network, where anything does.
     pub(crate) door: Option<DoorFacts>,
+    /// The environment of the project that is shown.
+    pub(crate) environment: Option<Digest>,
     pub(crate) not_applied: Vec<UnappliedProtection>,
 }
 
@@ -311,6 +313,7 @@ pub(crate) fn receipt(
         // What was not read back is not claimed: the worst is that it was written.
         workspace: sandbox.workspace.unwrap_or(WorkspaceMode::Direct),
         policy: context.policy,
+        environment: context.environment,
         ended,
         usage: CommandUsage {
             setup_us: 0,

@@ -28,6 +28,7 @@ fn context() -> ReceiptContext {
             filters: 0,
         },
         door: None,
+        environment: None,
         not_applied: vec![],
     }
 }

@@ -241,6 +241,9 @@ pub(super) fn environment(
     variables.insert("PATH".to_owned(), sandbox.tools().search_path());
     variables.extend(sandbox.tools().environment().clone());
     variables.extend(caches.clone());
+    if let Some(made) = sandbox.tools().project_environment() {
+        variables.extend(made.variables.clone());
+    }
     if sandbox.without.contains(&LayerName::CleanEnvironment) {
         variables.extend(std::env::vars());
     }

@@ -305,9 +305,8 @@ impl SandboxEngine {
             socket::stream_pair().map_err(SandboxError::io("cannot make a socket"))?;
         let mut descriptors = vec![theirs.as_fd()];
         descriptors.extend(groups.iter().map(AsFd::as_fd));
-        let root = drawn.root.as_ref();
         let (zygote, built) = inner.build(tier, policy.network, |zygote| {
-            zygote.build(&mut blueprint, root, &descriptors)
+            zygote.build(&mut blueprint, drawn.root.as_ref(), &descriptors)
         })?;
         let BuiltSandbox { pid, held, network } = built;
         let first = FirstProcess::new(pid, held, Arc::clone(&zygote));
@@ -360,6 +359,7 @@ impl SandboxEngine {
                 cgroup: limits.map(|limits| (inner.groups().kind().name(), limits)),
                 host: inner.host()?.clone(),
                 door: door.facts,
+                environment: sandbox.environment_digest(),
                 not_applied,
             },
             environment: environment.into_iter().collect(),

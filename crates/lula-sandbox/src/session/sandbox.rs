@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use lula_protocol::IsolationTier;
 use lula_protocol::receipt::UnappliedProtection;
+use lula_protocol::{Digest, IsolationTier};
 
 use super::disk::MeasuredDirectory;
 use super::workspace::{DirectoryWithin, OverlayWorkspace, SessionWorkspace};
@@ -12,7 +12,7 @@ use crate::blueprint::{LayerSwitches, WorkspacePlan};
 use crate::cgroup;
 use crate::error::SandboxError;
 use crate::landlock;
-use crate::mounts::{HostToolchains, PolicySurroundings, SystemDirectories};
+use crate::mounts::{HostToolchains, PolicySurroundings, ProjectEnvironment, SystemDirectories};
 use crate::policy::{LayerName, Network, SandboxPolicy};
 use crate::receipt::ReceiptContext;
 use crate::seccomp::{RefusedCallReply, SeccompRules, SignalRule, TruncationRule, WatchedCalls};
@@ -193,7 +193,20 @@ impl Sandbox {
 
     /// Where the workspace is seen, and what it is made of.
     pub(super) fn plan(&self) -> Result<WorkspacePlan, SandboxError> {
-        self.workspace.plan(self.writable, self.unflushed)
+        let made = self.tools().project_environment();
+        self.workspace.plan(self.writable, self.unflushed, made)
+    }
+
+    /// The environment of the project, where one was built.
+    pub fn environment(&self) -> Option<&ProjectEnvironment> {
+        self.tools().project_environment()
+    }
+
+    /// The digest of the project's environment, where the workspace shows it.
+    pub(super) fn environment_digest(&self) -> Option<Digest> {
+        let shown = matches!(self.workspace, SessionWorkspace::Overlay(_));
+        let made = self.tools().project_environment().filter(|_| shown);
+        made.and_then(|made| made.digest)
     }
 
     /// What the policy shows around the workspace.
@@ -306,6 +319,13 @@ impl Sandbox {
                 let mut measured = MeasuredDirectory::whole(&overlay.upper, limit)?;
                 for within in self.within.iter().filter(|within| within.writable) {
                     measured.count_too(&within.source)?;
+                }
+                let made = self.tools().project_environment();
+                if let Some(home) = made
+                    .filter(|made| made.being_made)
+                    .and_then(|made| made.home.as_ref())
+                {
+                    measured.count_too(home)?;
                 }
                 Ok(Some(measured))
             }

@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::blueprint::{self, BindMount, PlacedPath, WorkspacePlan};
 use crate::error::SandboxError;
+use crate::mounts::ProjectEnvironment;
 
 /// Layers a workspace may have below its upper one: the kernel takes their list in one short line.
 const MOST_LOWERS: usize = 16;
@@ -63,6 +64,7 @@ impl SessionWorkspace {
         &self,
         writable: bool,
         unflushed: bool,
+        made: Option<&ProjectEnvironment>,
     ) -> Result<WorkspacePlan, SandboxError> {
         let (real, overlay) = match self {
             Self::Directory(path) => (path, None),
@@ -70,7 +72,7 @@ impl SessionWorkspace {
                 let base = overlay.lowers.last().ok_or_else(|| {
                     unusable(&overlay.upper, "an overlay has a real tree below it")
                 })?;
-                (base, Some(overlay.layers(unflushed)?))
+                (base, Some(overlay.layers(unflushed, made)?))
             }
         };
         let path = usable(real)?;
@@ -84,14 +86,21 @@ impl SessionWorkspace {
 }
 
 impl OverlayWorkspace {
-    fn layers(&self, unflushed: bool) -> Result<blueprint::BlueprintOverlay, SandboxError> {
-        if self.lowers.len() > MOST_LOWERS {
+    fn layers(
+        &self,
+        unflushed: bool,
+        made: Option<&ProjectEnvironment>,
+    ) -> Result<blueprint::BlueprintOverlay, SandboxError> {
+        let above = made.and_then(|made| made.above.as_ref());
+        let below = made.and_then(|made| made.below.as_ref());
+        let all: Vec<&PathBuf> = above.into_iter().chain(&self.lowers).chain(below).collect();
+        if all.len() > MOST_LOWERS {
             return Err(unusable(
                 &self.upper,
                 "an overlay has at most 16 layers below it; commit or flatten some",
             ));
         }
-        let lowers = self.lowers.iter().enumerate().map(|(index, lower)| {
+        let lowers = all.into_iter().enumerate().map(|(index, lower)| {
             let lower = usable(lower)?;
             let owner = metadata(&lower)?;
             held(&lower, format!("/run/w{index}"), &owner, false)

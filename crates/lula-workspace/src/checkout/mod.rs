@@ -330,6 +330,11 @@ impl Checkout {
         IgnoredLayers::find(&self.directory, &self.origin.repository)
     }
 
+    /// Has paths count as ignored: a directory with everything in it where it ends with a slash.
+    pub fn leave_aside(&self, paths: impl Iterator<Item = String>) -> CheckoutResult<()> {
+        IgnoredLayers::add(&self.directory, paths)
+    }
+
     /// Links what is installed beside the repository's files into a copy of the files.
     pub fn link_dependencies(&self, copy: &Path) {
         link_dependencies(&self.origin.repository, copy);

@@ -12,6 +12,7 @@
 //! ignored is never part of its change.
 
 mod extent;
+mod masked;
 mod secrets;
 mod times;
 
@@ -26,6 +27,7 @@ use crate::checkout::take::check_ignored;
 use crate::checkout::{CheckoutError, CheckoutResult, feed, io_failed, succeeded};
 use crate::commit::own_like;
 pub use extent::IgnoredExtent;
+pub(crate) use masked::MaskedListing;
 
 use crate::git::GitProgram;
 use crate::tree::node::{FileNodeKind, Stat};
@@ -57,6 +59,28 @@ impl IgnoredLayers {
             checkout: checkout.to_owned(),
             ignored: paths(&listed).map(<[u8]>::to_vec).collect(),
         })
+    }
+
+    /// Adds paths to those that were made beside a commit's files, if any were.
+    pub(crate) fn add(directory: &Path, more: impl Iterator<Item = String>) -> CheckoutResult<()> {
+        let list = directory.join(LIST);
+        let Ok(mut listed) = std::fs::read(&list) else {
+            return Ok(());
+        };
+        let known: BTreeSet<Vec<u8>> = paths(&listed).map(<[u8]>::to_vec).collect();
+        let before = listed.len();
+        for path in more.map(String::into_bytes) {
+            if !known.contains(&path) {
+                listed.push(0);
+                listed.extend(path);
+            }
+        }
+        if listed.len() == before {
+            return Ok(());
+        }
+        let draft = directory.join("ignored.draft");
+        std::fs::write(&draft, listed).map_err(io_failed(&draft))?;
+        std::fs::rename(&draft, &list).map_err(io_failed(&list))
     }
 
     /// Makes them in `directory`, for the files of a commit that lie in `tree`. None where the
@@ -265,13 +289,13 @@ fn split(path: &[u8]) -> (Option<&[u8]>, &[u8]) {
 }
 
 /// A layer of nothing but whiteouts.
-struct Mask<'a> {
+pub(crate) struct Mask<'a> {
     top: OwnedFd,
     checkout: &'a RootedTree,
 }
 
 impl<'a> Mask<'a> {
-    fn make(path: &Path, checkout: &'a RootedTree) -> CheckoutResult<Self> {
+    pub(crate) fn make(path: &Path, checkout: &'a RootedTree) -> CheckoutResult<Self> {
         std::fs::create_dir(path).map_err(io_failed(path))?;
         let top = RootedTree::open(path)?.top;
         own_like(&top, &checkout.top).map_err(|error| io_failed(path)(error.into()))?;
@@ -279,7 +303,7 @@ impl<'a> Mask<'a> {
     }
 
     /// Hides a path and everything below it, if there is something.
-    fn hide(&self, path: &[u8]) -> CheckoutResult<()> {
+    pub(crate) fn hide(&self, path: &[u8]) -> CheckoutResult<()> {
         let path = path.strip_suffix(b"/").unwrap_or(path);
         let Ok(checked) = WorkspacePath::from_bytes(path) else {
             let text = String::from_utf8_lossy(path).into_owned();

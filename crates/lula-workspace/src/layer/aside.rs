@@ -90,13 +90,17 @@ impl Workspace {
         let Ok(sources) = SourceDirectory::at(&base) else {
             return ExcludedChanges::none();
         };
+        let brought = self.brought();
         let is_repository = base.join(".git").symlink_metadata().is_ok();
         let mut ignored = IgnoreRules::of(&sources, is_repository);
         let candidates: Vec<&PathChange> = diff
             .changes
             .iter()
             .filter(|change| change.held_back != Some(UncommittableReason::GitInternals))
-            .filter(|change| ignored.holds(&change.path, is_directory(change)))
+            .filter(|change| {
+                ignored.holds(&change.path, is_directory(change))
+                    || brought.iter().any(|path| change.path.is_within(path))
+            })
             .collect();
         if candidates.is_empty() {
             return ExcludedChanges::none();

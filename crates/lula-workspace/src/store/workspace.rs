@@ -29,6 +29,7 @@ pub(crate) const WORK: &str = "layer/work";
 const UNFLUSHED: &str = "incompat";
 pub(crate) const COPY: &str = "copy";
 const MANIFEST: &str = "manifest.json";
+const BROUGHT: &str = "brought.json";
 const REMEMBERED: &str = "remembered.json";
 
 /// A private view of a user's directory.
@@ -164,6 +165,22 @@ impl Workspace {
         let bytes = record::read(&self.directory, name)?
             .ok_or_else(|| bad("it is not there".to_owned()))?;
         serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))
+    }
+
+    /// Has changes below these paths left aside, as those of what is ignored: an environment brought what is
+    /// there.
+    pub fn leave_aside(&self, paths: &[String]) -> WorkspaceResult<()> {
+        let bytes = serde_json::to_vec(paths).unwrap_or_default();
+        record::write_lazily(&self.directory, BROUGHT, &bytes)
+    }
+
+    /// Those paths. Where they cannot be read, nothing is left aside for them.
+    pub(crate) fn brought(&self) -> Vec<WorkspacePath> {
+        let bytes = record::read(&self.directory, BROUGHT).ok().flatten();
+        let listed: Vec<String> = bytes
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            .unwrap_or_default();
+        listed.iter().filter_map(|path| path.parse().ok()).collect()
     }
 
     /// Where a layer turns out not to work as an overlay, before anything was done in it: takes a

@@ -14,7 +14,10 @@ const GROUPS: [(&str, &[&str]); 6] = [
             "try", "run", "chat", "resume", "steer", "cancel", "repair", "heal", "detect", "index",
         ],
     ),
-    ("Sandbox", &["exec", "net", "grant", "workspaces", "runner"]),
+    (
+        "Sandbox",
+        &["exec", "env", "net", "grant", "workspaces", "runner"],
+    ),
     ("Server", &["serve", "server", "mcp"]),
     (
         "Review",

@@ -17,6 +17,7 @@ use crate::commands::audit::flags::AuditCommand;
 use crate::commands::chat::flags::ChatFlags;
 use crate::commands::config::flags::ConfigCommand;
 use crate::commands::doctor::flags::DoctorFlags;
+use crate::commands::env::flags::EnvironmentCommand;
 use crate::commands::exec::flags::ExecFlags;
 use crate::commands::guidelines::flags::GuidelinesCommand;
 use crate::commands::index::flags::IndexCommand;
@@ -115,6 +116,9 @@ pub(crate) enum CliCommand {
     Index(IndexCommand),
     /// Run a command in the sandbox and hold its changes
     Exec(ExecFlags),
+    /// Build, check and manage the environments that tests run in
+    #[command(subcommand)]
+    Env(EnvironmentCommand),
     /// Show, learn and explain what sandboxes reach over the network
     #[command(subcommand)]
     Net(NetCommand),

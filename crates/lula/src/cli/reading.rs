@@ -63,7 +63,8 @@ fn is_named(spec: &lula_config::ConfigKeySpec, arguments: &[OsString]) -> bool {
     let mut texts = arguments.iter().filter_map(|argument| argument.to_str());
     texts.any(|text| {
         let name = text.split_once('=').map_or(text, |(name, _)| name);
-        text.starts_with(&beginning) || short_name(spec) == Some(name)
+        let without = spec.name == keys::ENVIRONMENT_USE.spec().name && name == NO_ENV;
+        text.starts_with(&beginning) || short_name(spec) == Some(name) || without
     })
 }
 
@@ -73,8 +74,15 @@ const PUBLISH: &str = "--publish";
 /// The short name of the flag that names a server.
 const SERVER: &str = "--server";
 
+/// The short names of the flag that chooses an environment.
+const ENV: &str = "--env";
+const NO_ENV: &str = "--no-env";
+
 /// An argument with the whole name of its setting in place of the short one.
 pub(crate) fn long_form(argument: String) -> String {
+    if argument == NO_ENV {
+        return format!("--{}=none", keys::ENVIRONMENT_USE.spec().flag());
+    }
     let long = keys::all().find_map(|spec| {
         let rest = argument.strip_prefix(short_name(spec)?)?;
         let whole = rest.is_empty() || rest.starts_with('=');
@@ -88,6 +96,7 @@ fn short_name(spec: &lula_config::ConfigKeySpec) -> Option<&'static str> {
         (keys::NETWORK_ALLOW.spec().name, NET),
         (keys::NETWORK_PUBLISH.spec().name, PUBLISH),
         (keys::SERVER_URL.spec().name, SERVER),
+        (keys::ENVIRONMENT_USE.spec().name, ENV),
     ]
     .into_iter()
     .find_map(|(name, short)| (name == spec.name).then_some(short))
@@ -97,6 +106,19 @@ fn with_flags(
     command: clap::Command,
     wanted: impl Fn(&lula_config::ConfigKeySpec) -> bool,
 ) -> clap::Command {
+    let without = keys::ENVIRONMENT_USE.spec();
+    let command = if wanted(without) {
+        let flag = Arg::new(NO_ENV)
+            .long(&NO_ENV[2..])
+            .action(ArgAction::SetTrue);
+        command.arg(
+            flag.help("Use no environment that Lula built")
+                .global(true)
+                .hide(true),
+        )
+    } else {
+        command
+    };
     let flags = keys::all().filter(|spec| wanted(spec)).map(|spec| {
         let flag = Arg::new(spec.name)
             .long(spec.flag())
@@ -106,6 +128,7 @@ fn with_flags(
             .hide(true);
         match short_name(spec) {
             Some(SERVER) => flag.alias(&SERVER[2..]),
+            Some(ENV) => flag.alias(&ENV[2..]).conflicts_with(NO_ENV),
             Some(short) => flag.alias(&short[2..]).action(ArgAction::Append),
             None => flag,
         }
@@ -128,7 +151,12 @@ pub(crate) fn settings(
         let given: Vec<&str> = given.map(String::as_str).collect();
         Some(variables::from_flag(spec, &given.join(",")))
     });
-    Ok(given.collect::<Result<_, _>>()?)
+    let mut settings: Vec<lula_config::ConfigSetting> = given.collect::<Result<_, _>>()?;
+    let without = innermost.try_get_one::<bool>(NO_ENV).ok().flatten();
+    if without == Some(&true) {
+        settings.push(variables::from_flag(keys::ENVIRONMENT_USE.spec(), "none")?);
+    }
+    Ok(settings)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `lula detect`
 
-use lula_host::sandbox;
+use lula_host::{environment, sandbox};
 use lula_protocol::RunExit;
 use lula_workspace::ForkableProject;
 
@@ -47,6 +47,13 @@ pub(super) fn run(session: &CliSession) -> Result<RunExit, CommandFailure> {
             paint(WARN, "none found; `lula repair --tests CMD` takes any")
         ))?;
     }
+    let brought = environment::brought(&workspace, &session.host)?;
+    let exists = |path: &str| {
+        let made = brought
+            .iter()
+            .any(|one| path.starts_with(&format!("{one}/")));
+        made || workspace.join(path).exists()
+    };
     let mut table = TextTable::default();
     for tests in &found.tests {
         let place = if tests.folder.is_empty() {
@@ -54,7 +61,7 @@ pub(super) fn run(session: &CliSession) -> Result<RunExit, CommandFailure> {
         } else {
             format!("in {}", tests.folder)
         };
-        let line = tests.line_in(&|path| workspace.join(path).exists());
+        let line = tests.line_in(&exists);
         table.row([line, paint(DIM, &place), tests.reason.clone()]);
     }
     screen.line(table.render(2).trim_end())?;

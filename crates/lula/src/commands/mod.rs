@@ -9,6 +9,7 @@ pub(crate) mod config;
 mod detect;
 pub(crate) mod doctor;
 mod drive;
+pub(crate) mod env;
 pub(crate) mod exec;
 mod explain;
 mod generate;
@@ -70,6 +71,7 @@ pub(crate) fn run(
         CliCommand::Detect => detect::run(session),
         CliCommand::Index(command) => index::run(command, session),
         CliCommand::Exec(flags) => return exec::run(&flags, session, helper),
+        CliCommand::Env(command) => return env::run(&command, session, helper),
         CliCommand::Net(command) => return net::run(&command, session, helper),
         CliCommand::Grant(flags) => net::grant(&flags, session),
         CliCommand::Diff(flags) => match run_named(flags.what.first(), session)? {

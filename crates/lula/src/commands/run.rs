@@ -28,6 +28,7 @@ pub(super) fn run(flags: &RunFlags, session: &CliSession) -> Result<RunExit, Com
         return drive::remote::run(flags, &server, session);
     }
     let mut task = task(flags, session)?;
+    super::env::ensure(&task, session)?;
     runs::block_on(async {
         let store = DriverStore::open(&session.host).await?;
         recall(&mut task, Arc::clone(&store.runs), &session.host).await?;

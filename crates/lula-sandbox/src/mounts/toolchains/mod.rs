@@ -19,6 +19,7 @@ mod virtualenv;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use super::environment::ProjectEnvironment;
 use super::{SYSTEM, is_below};
 use bounds::{credentials_in, is_plain};
 
@@ -37,6 +38,7 @@ pub struct HostToolchains {
     environment: BTreeMap<String, String>,
     hidden: Vec<PathBuf>,
     virtualenv: Option<Virtualenv>,
+    project: Option<ProjectEnvironment>,
     home: Option<PathBuf>,
     /// Where variables of the host say that package caches are.
     caches: BTreeMap<&'static str, PathBuf>,
@@ -136,6 +138,15 @@ impl HostToolchains {
             self.activate(virtualenv, &bounds);
             self.hide();
         }
+        self
+    }
+
+    /// These, with an environment that was built for the project. Its programs come first.
+    #[must_use]
+    pub fn with_environment(mut self, made: ProjectEnvironment) -> Self {
+        self.search.retain(|known| !made.path.contains(known));
+        self.search.splice(0..0, made.path.iter().cloned());
+        self.project = Some(made);
         self
     }
 
@@ -375,6 +386,11 @@ impl HostToolchains {
     /// The virtual environment whose programs come first, also where it is broken.
     pub fn virtualenv(&self) -> Option<&Virtualenv> {
         self.virtualenv.as_ref()
+    }
+
+    /// The environment that was built for the project.
+    pub fn project_environment(&self) -> Option<&ProjectEnvironment> {
+        self.project.as_ref()
     }
 
     /// The home package caches are taken from.
