@@ -43,7 +43,6 @@ static IN_FORCE: OnceLock<(String, LogFormat)> = OnceLock::new();
 /// How a line of the log is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LogFormat {
-    /// For people.
     #[default]
     Text,
     /// A document a line.

@@ -50,7 +50,7 @@ impl Note {
         Ok(Self(text.to_owned()))
     }
 
-    /// What is told.
+    /// The text that the model hears.
     pub fn text(&self) -> &str {
         &self.0
     }

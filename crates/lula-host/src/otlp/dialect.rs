@@ -6,7 +6,6 @@ use super::span::{RunSpan, SpanAttributes, SpanWork};
 /// A receiver with names of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OtlpDialect {
-    /// The conventions alone.
     GenAi,
     /// Phoenix and others that know `OpenInference`.
     OpenInference,

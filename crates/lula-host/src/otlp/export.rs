@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// Longest answer that is read.
 const MOST: usize = 64 << 10;
 
-/// Where traces go.
+/// Which collector traces are sent to.
 #[derive(Debug, Clone)]
 pub enum OtlpTarget {
     /// Where the configuration says.

@@ -19,7 +19,7 @@ pub(super) enum SpanWork {
     Chat,
     /// Something was done or looked at.
     Tool,
-    /// The run waited.
+    /// The run waited for a person or a time.
     Wait,
 }
 
@@ -92,7 +92,7 @@ impl Serialize for SpanAttributes {
     }
 }
 
-/// One span.
+/// One span of a run, as its log has it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunSpan {
     pub(super) id: SpanId,

@@ -53,7 +53,6 @@ pub struct RemoteApproval {
 }
 
 impl RemoteApproval {
-    /// How many answered.
     pub fn votes(&self) -> usize {
         self.votes.len()
     }
@@ -309,7 +308,7 @@ async fn vote(
 }
 
 impl ServerClient {
-    /// Begins a run.
+    /// Begins a run, once however often the request has to be sent.
     pub async fn begin(&self, body: &Value) -> Result<RunId, HostError> {
         // A name that no other request has: what is sent twice begins one run.
         let key = format!("cli-{}", fresh()?);
@@ -335,7 +334,7 @@ impl ServerClient {
         Ok(())
     }
 
-    /// What runs ask.
+    /// The open questions of all runs that may be seen.
     pub async fn approvals(&self) -> Result<Vec<RemoteApproval>, HostError> {
         #[derive(Deserialize)]
         struct Page {
