@@ -64,7 +64,6 @@ pub(crate) const COMMANDS: &[CommandHelp] = &[
     row("/help", "", "this list"),
 ];
 
-/// What was typed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Said {
     /// Words for the model.

@@ -32,11 +32,9 @@ pub(crate) enum Typed {
     Line(String),
     /// Gave up what was typed.
     Interrupted,
-    /// Wants to leave.
     Ended,
 }
 
-/// The prompt.
 pub(crate) struct LineEditor {
     editor: Reedline,
     pasted: Arc<Mutex<Vec<String>>>,

@@ -41,7 +41,6 @@ pub struct ChatSetup<'a> {
     pub run: Option<String>,
     /// What is said first.
     pub words: Option<String>,
-    /// The repository.
     pub repository: PathBuf,
     /// Whether the terminal shows colours.
     pub colour: bool,

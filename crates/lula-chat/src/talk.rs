@@ -32,7 +32,6 @@ const DRIVERS: u32 = 3;
 /// Most files that are completed after `@`.
 const FILES: usize = 20_000;
 
-/// A conversation.
 pub(crate) struct Talk<'a> {
     setup: &'a ChatSetup<'a>,
     screen: ChatScreen,

@@ -69,7 +69,6 @@ pub(crate) fn without_model(columns: usize) -> Vec<String> {
     rows
 }
 
-/// Every command.
 pub(crate) fn help() -> Vec<String> {
     let mut rows: Vec<String> = COMMANDS
         .iter()
@@ -107,7 +106,6 @@ pub(crate) fn help() -> Vec<String> {
     rows
 }
 
-/// What was spent.
 pub(crate) fn cost(view: &ChatView) -> Vec<String> {
     let report = view.report();
     let mut rows = vec![spend(&report.spent).unwrap_or_else(|| "nothing was spent".to_owned())];

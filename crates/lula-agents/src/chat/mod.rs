@@ -110,7 +110,6 @@ pub enum ChatEvent {
     Kept { snapshot: String },
     /// The files are as they were at one of the points that were kept.
     Returned {
-        /// Which of them.
         to: usize,
         /// The name under which the last state of all is kept, where it was not yet.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -16,7 +16,6 @@ pub enum DriverOrder {
     Notice,
     /// Stop the step under way.
     StopStep,
-    /// Stop the turn.
     StopTurn,
     /// Tell the change as it is.
     Change,
