@@ -89,9 +89,9 @@ pub(crate) struct PruneFlags {
     /// Environments to remove, whatever their age
     pub(crate) names: Vec<String>,
     /// Remove what was not used for so long, such as 30d
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_age)]
     pub(crate) older: Option<Duration>,
-    /// What the rest may take on disk, instead of environment.max_bytes
+    /// What the rest may take on disk, instead of the configured size
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) max: Option<u64>,
 }
@@ -106,6 +106,15 @@ pub(crate) struct EditFlags {
     /// Forget your own recipe
     #[arg(long, conflicts_with = "from")]
     pub(crate) reset: bool,
+}
+
+/// Days, or a duration of less than one.
+fn parse_age(text: &str) -> Result<Duration, String> {
+    let days: Option<u32> = text.strip_suffix('d').and_then(|days| days.parse().ok());
+    match days {
+        Some(days) => Ok(Duration::from_secs(u64::from(days) * 24 * 60 * 60)),
+        None => parse_duration(text),
+    }
 }
 
 fn parse_size(text: &str) -> Result<u64, String> {
