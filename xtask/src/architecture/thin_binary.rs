@@ -12,7 +12,7 @@ use crate::repository::Repository;
 /// The sources of the binary.
 const SOURCES: &str = "crates/lula/src";
 /// Most lines of them, tests left out.
-const MOST: usize = 8_900;
+const MOST: usize = 9_700;
 
 pub(crate) fn check(repository: &Repository, files: &[PathBuf]) -> Result<Vec<Violation>> {
     let mut sources = Vec::new();

@@ -7,7 +7,6 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// Whose packages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Distribution {
     Debian,

@@ -66,7 +66,7 @@ struct Scene {
 /// What has to come of a scene, beside that all that works holds.
 #[derive(Clone, Copy)]
 enum Must {
-    /// Nothing in particular.
+    /// Nothing that is asked for.
     Anything,
     /// The tier `namespace` works.
     Namespace,

@@ -21,7 +21,7 @@ const OF_CODERS: [&str; 7] = [
 /// What a tool can do, said honestly: clients decide by it whom they ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ToolReach {
-    /// Changes nothing.
+    /// Changes nothing at all.
     Looks,
     /// Changes the private workspace, which can be taken back.
     Workspace,

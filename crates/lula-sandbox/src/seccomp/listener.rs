@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use super::{SeccompCall, SeccompRules, SeccompVerdict, SyscallAbi, refused};
 use crate::sys::refusals;
 
-/// `EPERM` and `ESRCH`.
+/// `EPERM` and `ESRCH`, as numbers of the kernel.
 const NOT_PERMITTED: u16 = 1;
 const NO_SUCH_PROCESS: u16 = 3;
 

@@ -268,7 +268,7 @@ const F_SETOWN: u32 = 8;
 const F_SETOWN_EX: u32 = 15;
 const FIOSETOWN: u32 = 0x8901;
 const SIOCSPGRP: u32 = 0x8902;
-/// `O_ACCMODE` and `O_TRUNC`.
+/// `O_ACCMODE` and `O_TRUNC` together.
 const CUTS: u32 = 0o1003;
 const CUTS_WHILE_READING: u32 = 0o1000;
 const SET_USER_ID: u32 = 0o4000;
