@@ -101,13 +101,12 @@ impl Said {
             "/quit" | "/exit" => "/leave",
             other => other,
         };
-        match COMMANDS.iter().find(|one| one.name == name) {
-            Some(found) => Self::Command(found.name, rest.trim().to_owned()),
-            None => {
-                let begins = |one: &&CommandHelp| one.name.starts_with(name);
-                let near = COMMANDS.iter().find(begins).map(|one| one.name);
-                Self::Unknown(name.to_owned(), near)
-            }
+        if let Some(found) = COMMANDS.iter().find(|one| one.name == name) {
+            Self::Command(found.name, rest.trim().to_owned())
+        } else {
+            let begins = |one: &&CommandHelp| one.name.starts_with(name);
+            let near = COMMANDS.iter().find(begins).map(|one| one.name);
+            Self::Unknown(name.to_owned(), near)
         }
     }
 }

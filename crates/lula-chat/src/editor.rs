@@ -299,9 +299,10 @@ mod tests {
             keys: keys(),
             pasted: Arc::clone(&pasted),
         };
-        let text: String = (0..1000)
+        let lines: Vec<String> = (0..1000)
             .map(|number| format!("line {number}\r\n"))
             .collect();
+        let text = lines.concat();
         let event = ReedlineRawEvent::try_from(Event::Paste(text)).unwrap();
         let ReedlineEvent::Edit(edits) = keeper.parse_event(event) else {
             panic!("no edit");

@@ -73,19 +73,16 @@ fn inline(text: &str) -> Vec<Span> {
         let found = [("`", NAME), ("**", STRONG)]
             .into_iter()
             .find_map(|(mark, style)| marked(rest, mark, style));
-        match found {
-            Some((style, inner, after)) => {
-                if !plain.is_empty() {
-                    spans.push((PLAIN, std::mem::take(&mut plain)));
-                }
-                spans.push((style, inner.to_owned()));
-                rest = after;
+        if let Some((style, inner, after)) = found {
+            if !plain.is_empty() {
+                spans.push((PLAIN, std::mem::take(&mut plain)));
             }
-            None => {
-                let mut chars = rest.chars();
-                plain.extend(chars.next());
-                rest = chars.as_str();
-            }
+            spans.push((style, inner.to_owned()));
+            rest = after;
+        } else {
+            let mut chars = rest.chars();
+            plain.extend(chars.next());
+            rest = chars.as_str();
         }
     }
     if !plain.is_empty() || spans.is_empty() {

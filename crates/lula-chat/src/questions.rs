@@ -175,7 +175,7 @@ pub(crate) fn approve(
     let rest = shown.split_off(shown.len().min(SHOWN));
     rows.extend(shown);
     screen.print(&rows)?;
-    screen.bell();
+    ChatScreen::bell();
     let once_only = ChatRule::of(name, question, true).is_none();
     let mut rest = Some(rest).filter(|rest| !rest.is_empty());
     loop {
@@ -237,7 +237,7 @@ pub(crate) fn choose(
         rows.extend(wrapped(STRONG, &text, columns));
     }
     screen.print(&rows)?;
-    screen.bell();
+    ChatScreen::bell();
     let digits = ('1'..='9')
         .zip(options)
         .map(|(digit, _)| (digit, String::new()));

@@ -15,11 +15,9 @@ impl RawKeys {
         execute!(io::stdout(), EnableBracketedPaste)?;
         Ok(Self(()))
     }
-}
 
-impl RawKeys {
     /// Takes them back from another reader, which leaves the terminal as other programs want it.
-    pub(crate) fn again(&self) -> io::Result<()> {
+    pub(crate) fn again() -> io::Result<()> {
         terminal::enable_raw_mode()?;
         execute!(io::stdout(), EnableBracketedPaste)
     }

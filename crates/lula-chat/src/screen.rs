@@ -1,6 +1,7 @@
 //! The terminal: rows that stay, and below them a few that move. The program takes no more of the screen
 //! than that, so what was said can be scrolled back, copied and searched like anything else.
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use anstream::adapter::strip_str;
@@ -69,7 +70,7 @@ impl ChatScreen {
         let up = drawn.sum::<usize>().saturating_sub(1);
         if !self.live.is_empty() {
             if up > 0 {
-                out.push_str(&format!("\u{1b}[{up}A"));
+                let _ = write!(out, "\u{1b}[{up}A");
             }
             out.push_str("\r\u{1b}[J");
         }
@@ -106,7 +107,7 @@ impl ChatScreen {
     }
 
     /// Calls the person who looked away.
-    pub(crate) fn bell(&self) {
+    pub(crate) fn bell() {
         let mut terminal = io::stdout().lock();
         let _ = terminal.write_all(b"\x07").and_then(|()| terminal.flush());
     }

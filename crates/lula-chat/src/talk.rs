@@ -37,7 +37,7 @@ pub(crate) struct Talk<'a> {
     screen: ChatScreen,
     editor: LineEditor,
     /// What is typed while no line is read waits here, and never on the screen.
-    raw: RawKeys,
+    _raw: RawKeys,
     chat: Option<OpenChat<'a>>,
     /// What is sent with the prompt already: typed while the model worked, and not sent.
     unsent: String,
@@ -93,7 +93,7 @@ impl<'a> Talk<'a> {
             setup,
             screen: ChatScreen::new(setup.colour),
             editor: LineEditor::new(&history, files, setup.colour),
-            raw: RawKeys::take().map_err(terminal)?,
+            _raw: RawKeys::take().map_err(terminal)?,
             chat: None,
             unsent: String::new(),
             rules: Vec::new(),
@@ -103,13 +103,12 @@ impl<'a> Talk<'a> {
             interrupted: false,
             exit: RunExit::Verified,
         };
-        match &setup.run {
-            Some(name) => talk.resume(name)?,
-            None => {
-                let task = (setup.task)("").ok();
-                let rows = told::greeting(&setup.repository, task.as_ref(), talk.screen.columns());
-                talk.print(&rows)?;
-            }
+        if let Some(name) = &setup.run {
+            talk.resume(name)?;
+        } else {
+            let begun = (setup.task)("").ok();
+            let rows = told::greeting(&setup.repository, begun.as_ref(), talk.screen.columns());
+            talk.print(&rows)?;
         }
         Ok(talk)
     }
@@ -210,7 +209,7 @@ impl<'a> Talk<'a> {
 
     fn read(&mut self, begun: &str, right: &str) -> Result<Typed, HostError> {
         let typed = self.editor.read(begun, right);
-        self.raw.again().map_err(terminal)?;
+        RawKeys::again().map_err(terminal)?;
         typed.map_err(terminal)
     }
 

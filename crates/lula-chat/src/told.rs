@@ -125,8 +125,8 @@ pub(crate) fn context(view: &ChatView) -> Vec<String> {
         return vec!["nothing was said yet".to_owned()];
     };
     let part = |messages: &[_]| serde_json::to_vec(messages).map_or(0, |bytes| bytes.len() / 4);
-    let begun = open.messages.len().min(2);
-    let (begin, rest) = open.messages.split_at(begun);
+    let first = open.messages.len().min(2);
+    let (begin, rest) = open.messages.split_at(first);
     let model = state.task.models.first();
     let room = model.and_then(|model| model.context);
     let mut rows = vec![

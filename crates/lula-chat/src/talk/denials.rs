@@ -9,6 +9,7 @@ use lula_host::text::visible;
 
 use super::{Talk, terminal};
 use crate::questions;
+use crate::screen::ChatScreen;
 use crate::style::{BAD, GOOD, WARN, paint};
 
 /// Most connections that are looked at.
@@ -54,7 +55,7 @@ impl Talk<'_> {
     }
 
     fn offer(&mut self, run: &str, rule: &str) -> Result<(), HostError> {
-        self.screen.bell();
+        ChatScreen::bell();
         let question = format!("The sandbox was denied {}.", visible(rule));
         let keys = [
             ('g', "grant exactly this to this chat".to_owned()),

@@ -39,10 +39,10 @@ impl Talk<'_> {
             rows.extend(unseen.lines().flat_map(|line| markdown.line(line, columns)));
             match &state.ended {
                 Some(TurnEnd::Stopped) => {
-                    rows.push(paint(WARN, "■ stopped; what was done is kept"))
+                    rows.push(paint(WARN, "■ stopped; what was done is kept"));
                 }
                 Some(TurnEnd::Refused) => {
-                    rows.push(paint(WARN, "■ refused; the model waits for you"))
+                    rows.push(paint(WARN, "■ refused; the model waits for you"));
                 }
                 Some(TurnEnd::OutOfSteps) => {
                     rows.push(paint(

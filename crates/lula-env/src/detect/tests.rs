@@ -36,7 +36,8 @@ fn needs(files: &[(&str, &str)]) -> EnvironmentNeeds {
 /// The commands, one after the other.
 fn commands(files: &[(&str, &str)]) -> String {
     let steps = needs(files).recipe().steps;
-    steps.iter().map(|step| format!("{}\n", step.run)).collect()
+    let lines: Vec<String> = steps.into_iter().map(|step| step.run + "\n").collect();
+    lines.concat()
 }
 
 #[test]

@@ -151,9 +151,9 @@ mod tests {
         let token = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
             let span = tracing::info_span!("run", id = %run, epoch = 3);
-            let _in = span.enter();
+            let entered = span.enter();
             tracing::info!(said = %format!("password=\"{token}\"\nlevel=ERROR"), "asked {token}");
-            drop(_in);
+            drop(entered);
             tracing::warn!(%run, "outside of it");
         });
         let bytes = sheet.0.lock().unwrap().clone();

@@ -306,7 +306,7 @@ impl<'a> SpanFold<'a> {
         if let Some((entry, outcome)) = left {
             attributes.put(names::VISIT, u64::from(entry.moment.visit));
             attributes.put(names::OUTCOME, outcome.as_str());
-            self.told(entry, &mut acts, &mut attributes);
+            Self::heard(entry, &mut acts, &mut attributes);
         }
         for act in &mut acts {
             act.parent = Some(id);
@@ -334,7 +334,7 @@ impl<'a> SpanFold<'a> {
     }
 
     /// What the graph says at the end of a visit: which model it asked, how the change was judged.
-    fn told(&self, entry: &ReadEntry, acts: &mut [RunSpan], visit: &mut SpanAttributes) {
+    fn heard(entry: &ReadEntry, acts: &mut [RunSpan], visit: &mut SpanAttributes) {
         for value in &entry.values {
             match read::<RunStateEvent>(Some(value)) {
                 Some(RunStateEvent::Asked { part }) => {
@@ -366,16 +366,13 @@ impl<'a> SpanFold<'a> {
     /// The run as a whole, which comes first.
     fn end(&mut self, begin_ms: u64, agent: Option<&str>) {
         let mut attributes = std::mem::take(&mut self.root);
-        let (operation, name) = match agent {
-            Some(agent) => {
-                attributes.put(names::AGENT_NAME, agent);
-                attributes.put(names::AGENT_ID, self.run.to_string());
-                ("invoke_agent", format!("invoke_agent {agent}"))
-            }
-            None => {
-                attributes.put(names::WORKFLOW, "lula");
-                ("invoke_workflow", "invoke_workflow lula".to_owned())
-            }
+        let (operation, name) = if let Some(agent) = agent {
+            attributes.put(names::AGENT_NAME, agent);
+            attributes.put(names::AGENT_ID, self.run.to_string());
+            ("invoke_agent", format!("invoke_agent {agent}"))
+        } else {
+            attributes.put(names::WORKFLOW, "lula");
+            ("invoke_workflow", "invoke_workflow lula".to_owned())
         };
         attributes.put(names::OPERATION, operation);
         attributes.put(names::CONVERSATION, self.run.to_string());

@@ -250,23 +250,24 @@ impl<'a> RunAccess<'a> {
     /// Takes the delivery of a run back.
     pub async fn undo(&self, run: &RunId) -> Result<UndoOutcome, HostError> {
         #[derive(Deserialize)]
-        struct Branch {
-            branch: String,
+        struct UndoneBranch {
+            #[serde(rename = "branch")]
+            name: String,
             commit: String,
             kept_as: String,
         }
         #[derive(Deserialize)]
         struct Undone {
-            branches: Vec<Branch>,
+            branches: Vec<UndoneBranch>,
         }
         let Some(server) = &self.server else {
             return undo::undo(run, Arc::clone(&self.store), self.installation).await;
         };
         let path = format!("/v1/runs/{run}/undo");
         let undone: Undone = server.post(&path, &json!({})).await?;
-        let one = |branch: Branch| {
+        let one = |branch: UndoneBranch| {
             let undone = UndoneDelivery {
-                branch: branch.branch,
+                branch: branch.name,
                 commit: branch.commit,
                 kept_as: branch.kept_as,
             };

@@ -97,7 +97,7 @@ pub(super) fn toml_text(
     let servers = servers
         .as_table_like_mut()
         .ok_or_else(|| format!("{table} is no table"))?;
-    let replaced = servers.get(name).map(|item| plain(item));
+    let replaced = servers.get(name).map(plain);
     match entry {
         None if replaced.is_none() => return Ok(unchanged(text)),
         None => drop(servers.remove(name)),

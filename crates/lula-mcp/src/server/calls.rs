@@ -1,5 +1,7 @@
 //! What a call does.
 
+use std::fmt::Write as _;
+
 use lula_agents::toolset;
 use lula_models::normal::ModelToolCall;
 use lula_protocol::{Digest, ToolAction, ToolOutcome};
@@ -328,13 +330,13 @@ fn shown(diff: &DiffView) -> String {
 fn line(change: &ChangeView) -> String {
     let mut line = format!("{} {}", change.what, change.path);
     if !change.risks.is_empty() {
-        line.push_str(&format!(" (look twice: {})", change.risks.join(", ")));
+        let _ = write!(line, " (look twice: {})", change.risks.join(", "));
     }
     if change.conflict {
         line.push_str(" (the user changed it too)");
     }
     if let Some(why) = &change.held_back {
-        line.push_str(&format!(" (not committed: {why})"));
+        let _ = write!(line, " (not committed: {why})");
     }
     line.push('\n');
     line
@@ -343,7 +345,7 @@ fn line(change: &ChangeView) -> String {
 fn committed(what: &str, done: &CommittedWorkspace) -> String {
     let mut shown = format!("{what}: {}", done.paths.join(", "));
     if !done.held_back.is_empty() {
-        shown.push_str(&format!("\nheld back: {}", done.held_back.join(", ")));
+        let _ = write!(shown, "\nheld back: {}", done.held_back.join(", "));
     }
     shown
 }

@@ -123,8 +123,7 @@ async fn serve(options: McpServerOptions) -> Result<Option<String>, McpServeErro
             options.settings,
         )),
     };
-    let client = server
-        .serve(rmcp::transport::stdio_pipes())
+    let client = Box::pin(server.serve(rmcp::transport::stdio_pipes()))
         .await
         .map_err(|error| McpServeError::Handshake(error.to_string()))?;
     let ending = client.cancellation_token();

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -214,7 +215,7 @@ impl TaskDoor {
         let branch = report.delivered.as_ref().and_then(|one| one.branch.clone());
         let mut shown = format!("{}: {}", report.word(), report.summary);
         if let Some(branch) = &branch {
-            shown.push_str(&format!("\nthe change is on the branch {branch}"));
+            let _ = write!(shown, "\nthe change is on the branch {branch}");
         }
         if !report.diff.is_empty() {
             shown.push_str("\n\n");

@@ -76,7 +76,7 @@ impl ClientWorkspace {
     pub(super) async fn call_it(&self, client: &str) {
         let mut state = self.state.lock().await;
         if state.title.is_empty() {
-            let plain = client.chars().filter(|one| one.is_ascii_graphic()).take(40);
+            let plain = client.chars().filter(char::is_ascii_graphic).take(40);
             state.title = format!("mcp: {}", plain.collect::<String>());
         }
     }

@@ -142,8 +142,8 @@ fn an_exported_environment_is_the_same_on_another_machine_and_a_changed_one_is_r
     let found = store.find(&record.name()).unwrap();
     let made = found.directory.join("above/.venv");
     fs::write(made.join("tool"), "run me").unwrap();
-    let mode = |mode| std::os::unix::fs::PermissionsExt::from_mode(mode);
-    fs::set_permissions(made.join("tool"), mode(0o755)).unwrap();
+    let program = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(made.join("tool"), program).unwrap();
     std::os::unix::fs::symlink("tool", made.join("link")).unwrap();
     let file = directory.path().join("one.environment");
     parcel::export(&found, &file).unwrap();

@@ -385,7 +385,7 @@ pub(crate) struct TraceFlags {
     /// Write an SVG timeline with one lane per agent
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
-    /// Send the trace to this collector by OTLP over HTTP, such as http://127.0.0.1:4318
+    /// Send the trace to this collector by OTLP over HTTP, such as <http://127.0.0.1:4318>
     #[arg(long, value_name = "URL")]
     pub(crate) otlp: Option<String>,
 }
