@@ -23,21 +23,21 @@ struct Collector {
 
 impl Collector {
     /// One that answers its requests with these statuses, and then with 200.
-    fn answering(statuses: &[u16]) -> Self {
+    fn answering(statuses: &'static [u16]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let heard: Heard = Arc::default();
-        let (all, mut statuses) = (Arc::clone(&heard), statuses.to_vec().into_iter());
+        let (all, mut statuses) = (Arc::clone(&heard), statuses.iter().copied());
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = BufReader::new(stream.unwrap());
-                let mut head = String::new();
-                while !head.ends_with("\r\n\r\n") {
-                    if stream.read_line(&mut head).unwrap_or(0) == 0 {
+                let mut lines = String::new();
+                while !lines.ends_with("\r\n\r\n") {
+                    if stream.read_line(&mut lines).unwrap_or(0) == 0 {
                         break;
                     }
                 }
-                let length = head.lines().find_map(|line| {
+                let length = lines.lines().find_map(|line| {
                     let (name, value) = line.split_once(": ")?;
                     name.eq_ignore_ascii_case("content-length")
                         .then(|| value.parse::<usize>().unwrap())
@@ -46,7 +46,7 @@ impl Collector {
                 stream.read_exact(&mut body).unwrap();
                 let status = statuses.next().unwrap_or(200);
                 if status == 200 {
-                    all.lock().unwrap().push((head, body));
+                    all.lock().unwrap().push((lines, body));
                 }
                 let answer = format!(
                     "HTTP/1.1 {status} X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -97,7 +97,8 @@ fn attributes(span: &Span) -> BTreeMap<String, String> {
 }
 
 fn hex(id: &[u8]) -> String {
-    id.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digits: Vec<String> = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    digits.concat()
 }
 
 /// Every span leads to the one root, within its time.
@@ -255,8 +256,8 @@ fn no_secret_is_in_a_trace_or_in_what_is_said_of_it() {
 fn a_collector_that_is_gone_or_refuses_costs_a_warning_and_no_run() {
     let world = LulaEnv::new();
     Repo::buggy(&world);
-    let refuses = Collector::answering(&[400]);
-    for url in ["http://127.0.0.1:1", refuses.url.as_str()] {
+    let collector = Collector::answering(&[400]);
+    for url in ["http://127.0.0.1:1", collector.url.as_str()] {
         let ran = world.run(&["run", FIX, "--deliver", "none", "--otel-endpoint", url]);
         ran.exits(0).says("the trace was not exported");
     }

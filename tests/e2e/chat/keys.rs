@@ -77,7 +77,8 @@ fn a_paste_of_a_thousand_lines_is_one_word_in_the_line_and_whole_for_the_model()
     let model = Models::strong(&server);
     let terminal = ChatTerminal::begin(&world, &["--model", &model]);
     terminal.turn(1);
-    let text: String = (0..1000).map(|line| format!("log line {line}\n")).collect();
+    let lines: Vec<String> = (0..1000).map(|line| format!("log line {line}\n")).collect();
+    let text = lines.concat();
     terminal.paste(&text);
     let seen = terminal.sees("[pasted 1000 lines #1]");
     assert!(!seen.contains("log line 500"), "{seen}");

@@ -87,10 +87,10 @@ fn a_killed_proxy_lets_nothing_out_and_leaves_nothing_hanging() {
         let left = || {
             let alive = |pid: &&u32| {
                 let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-                let state = stat
+                let is_dead = stat
                     .rsplit_once(") ")
                     .map(|(_, rest)| rest.starts_with('Z'));
-                state == Some(false)
+                is_dead == Some(false)
             };
             all.keys().filter(alive).count()
         };

@@ -31,7 +31,9 @@ pub(super) fn run(
     };
     let client = McpClientKind::from(flags.agent);
     let wanted = (!flags.remove).then_some(&server);
-    let change = client.change(wanted, &of).map_err(failure)?;
+    let change = client
+        .change(wanted, &of)
+        .map_err(|error| failure(&error))?;
     let screen = &session.screen;
     let path = change.path.display().to_string();
     let written = !change.is_empty();
@@ -43,7 +45,7 @@ pub(super) fn run(
             screen.note("nothing was written");
             return Ok(RunExit::Failed);
         }
-        change.write().map_err(failure)?;
+        change.write().map_err(|error| failure(&error))?;
     }
     if screen.is_json() {
         screen.document(&json!({"file": path, "written": written}))?;
@@ -59,8 +61,8 @@ fn refused(message: String, remedy: &'static str) -> CommandFailure {
     CommandFailure::new(Code::FileAccess, RunExit::Environment, message).remedy(remedy)
 }
 
-fn failure(error: InstallError) -> CommandFailure {
-    let remedy = match &error {
+fn failure(error: &InstallError) -> CommandFailure {
+    let remedy = match error {
         InstallError::File { .. } => "see who owns the file, and whether there is room",
         InstallError::Unreadable { .. } => {
             "correct the file, or add the entry by hand: docs/mcp.md shows it"

@@ -10,6 +10,7 @@ use crate::cli::values::parse_profile;
 
 const RUNNER_HELP: &str = include_str!("../../cli/help/runner.txt");
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[derive(Debug, Args)]
 #[command(after_help = RUNNER_HELP)]
 pub(crate) struct RunnerFlags {
