@@ -3,7 +3,7 @@
 //! other drives the run, locked out of the repository like every driver.
 //!
 //! What is said goes through the store, as signals: it is in the log before anything comes of it. Between
-//! the two processes go only things of the moment ([`news`]): words as they come, what is being done, and
+//! the two processes go only things of the moment (`news`): words as they come, what is being done, and
 //! that a step is to stop. When the person's process dies, the driver puts the run down after its step;
 //! when the driver dies, another one goes on.
 
