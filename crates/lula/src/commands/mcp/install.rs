@@ -39,7 +39,8 @@ pub(super) fn run(
     let written = !change.is_empty();
     if written {
         if !screen.is_json() {
-            screen.line(term::unified(&path, &change.before, &change.after))?;
+            let shown = path.trim_start_matches('/');
+            screen.line(term::unified(shown, &change.before, &change.after))?;
         }
         if !flags.yes && !term::confirmed("write this")? {
             screen.note("nothing was written");
