@@ -248,22 +248,6 @@ keys! {
         doc: "Your file of network rules: groups of your own, credentials that sandboxes use without seeing them, and limits. \
               Empty: network.toml beside your configuration file, where there is one.",
     }
-    OUTPUT_COLOR: String = {
-        name: "output.color",
-        kind: ConfigValueKind::Choice(&["auto", "always", "never"]),
-        default: "auto",
-        repository: RepositoryKeyRule::Never,
-        doc: "When to print in colour. \
-              `auto` means on a terminal, unless NO_COLOR is set or TERM is dumb.",
-    }
-    OUTPUT_PROGRESS: String = {
-        name: "output.progress",
-        kind: ConfigValueKind::Choice(&["auto", "always", "never"]),
-        default: "auto",
-        repository: RepositoryKeyRule::Never,
-        doc: "When to draw live progress on standard error. \
-              `auto` means on a terminal; elsewhere each step is one plain line.",
-    }
     OTEL_CONTENT: String = {
         name: "otel.content",
         kind: ConfigValueKind::Choice(&["no", "yes"]),
@@ -293,6 +277,22 @@ keys! {
         repository: RepositoryKeyRule::Never,
         doc: "Headers for the collector, as NAME=REFERENCE. \
               A reference is env:NAME, file:PATH, command:PROGRAM or keyring:SERVICE; never a key.",
+    }
+    OUTPUT_COLOR: String = {
+        name: "output.color",
+        kind: ConfigValueKind::Choice(&["auto", "always", "never"]),
+        default: "auto",
+        repository: RepositoryKeyRule::Never,
+        doc: "When to print in colour. \
+              `auto` means on a terminal, unless NO_COLOR is set or TERM is dumb.",
+    }
+    OUTPUT_PROGRESS: String = {
+        name: "output.progress",
+        kind: ConfigValueKind::Choice(&["auto", "always", "never"]),
+        default: "auto",
+        repository: RepositoryKeyRule::Never,
+        doc: "When to draw live progress on standard error. \
+              `auto` means on a terminal; elsewhere each step is one plain line.",
     }
     POLICY_RULES: String = {
         name: "policy.rules",

@@ -210,7 +210,7 @@ fn whole(words: &[String]) -> Vec<String> {
     };
     let begins_with_method = |word: &String| {
         let first = word.split_once(' ').map_or("", |(first, _)| first);
-        is_method(first)
+        first.split(',').all(is_method)
     };
     let mut joined: Vec<String> = Vec::new();
     // From the end: methods belong to the rule behind them.

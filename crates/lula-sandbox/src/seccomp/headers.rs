@@ -104,20 +104,15 @@ fn compare(abi: SyscallAbi, arguments: &[&str]) {
     }
 }
 
+/// By the headers of this machine; by those of both processors where `cargo xtask aarch64` names them.
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn every_call_of_this_processor_has_the_number_of_the_kernels_headers() {
-    compare(SyscallAbi::X86_64, &[]);
-}
-
-#[test]
-#[ignore = "needs the headers of another processor, which `cargo xtask aarch64` brings"]
-fn every_call_of_both_processors_has_the_number_of_the_kernels_headers() {
-    let folder = |name: &str| std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set"));
-    let (x86, arm) = (
-        folder("LULA_TEST_X86_HEADERS"),
-        folder("LULA_TEST_ARM_HEADERS"),
-    );
+fn every_call_has_the_number_of_the_kernels_headers() {
+    let Ok(x86) = std::env::var("LULA_TEST_X86_HEADERS") else {
+        compare(SyscallAbi::X86_64, &[]);
+        return;
+    };
+    let arm = std::env::var("LULA_TEST_ARM_HEADERS").unwrap();
     let none = ["-nostdinc", "-U__x86_64__", "-U__i386__"];
     compare(
         SyscallAbi::X86_64,

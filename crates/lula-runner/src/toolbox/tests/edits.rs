@@ -200,7 +200,7 @@ fn a_search_shows_lines_around_counts_and_takes_several_globs() {
     let found = |input| tree.call("search", input).unwrap().text;
     assert_eq!(
         found(json!({"pattern": "Two", "context": 1})),
-        "a.py-1-one\na.py:2:Two\na.py-3-three\n--\n"
+        "a.py\n1-one\n2:Two\n3-three\n"
     );
     assert_eq!(
         found(json!({"pattern": "two", "ignore_case": true, "count": true})),
@@ -208,7 +208,7 @@ fn a_search_shows_lines_around_counts_and_takes_several_globs() {
     );
     assert_eq!(
         found(json!({"pattern": "two", "globs": ["*.md", "*.txt"]})),
-        "b.md:1:two\nc.txt:1:two\n"
+        "b.md\n1:two\n\nc.txt\n1:two\n"
     );
     let many = Tree::of(&[("a", &"x\n".repeat(limits::MATCHES + 25))]);
     let output = many.call("search", json!({"pattern": "x"})).unwrap();
