@@ -291,7 +291,7 @@ impl Emitter {
             }
             SeccompVerdict::Allow | SeccompVerdict::Watch => RET_ALLOW,
             SeccompVerdict::Errno(errno) => RET_ERRNO | u32::from(errno),
-            // Nobody is there to judge.
+            // No listener is there to judge.
             SeccompVerdict::Judge => RET_ERRNO | EPERM,
         };
         BpfInstruction {

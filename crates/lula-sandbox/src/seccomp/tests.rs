@@ -80,7 +80,7 @@ const WORDS: [u64; 40] = [
 fn as_returned(rules: SeccompRules, verdict: SeccompVerdict) -> BpfReturn {
     match rules.refusals {
         RefusedCallReply::Notify if verdict.is_reported() => BpfReturn::Notify,
-        // Nobody is there to judge.
+        // No listener is there to judge.
         RefusedCallReply::Errno if verdict == SeccompVerdict::Judge => {
             BpfReturn::Verdict(SeccompVerdict::EPERM)
         }
